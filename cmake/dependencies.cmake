@@ -1,0 +1,18 @@
+# What Debian 12 and Ubuntu 22.04+ ship, found the way each is packaged.
+find_package(PkgConfig REQUIRED)
+find_package(tl-expected CONFIG REQUIRED)          # package, config and header names differ
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(spdlog CONFIG REQUIRED)
+find_package(fmt CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+if(LEVIN_GRPC)
+  find_package(Protobuf REQUIRED)
+  find_package(gRPC CONFIG REQUIRED)
+endif()
+if(LEVIN_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+endif()
