@@ -1,0 +1,77 @@
+// safetensors files, which come from strangers: 8 bytes of header length, a JSON header, then the
+// data. Read with pread (a map of a truncated file kills the process), written whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/status.h"
+#include "worker/tensor/tensor.h"
+
+namespace levin {
+
+struct StoredTensor {
+  std::string name;
+  std::string dtype;           // as written: "BF16", "F8_E4M3", ...
+  std::vector<int64_t> shape;  // {} is a scalar
+  int64_t data_begin = 0;      // absolute, in the file
+  int64_t bytes = 0;           // = elements * width
+};
+
+// "[4096, 1024]"
+std::string ShapeText(std::span<const int64_t> shape);
+
+// An open file whose header was checked: every range lies in the file, ranges neither overlap nor
+// leave gaps and agree with dtype and shape. Move only; reads from any thread (pread).
+class SafetensorsFile final {
+ public:
+  static constexpr int64_t kHeaderBytesMax = int64_t{100} << 20;
+
+  // Errors name the file and, where there is one, the tensor.
+  static Result<SafetensorsFile> Open(const std::filesystem::path& path);
+  ~SafetensorsFile();
+  SafetensorsFile(SafetensorsFile&& other) noexcept;
+  SafetensorsFile& operator=(SafetensorsFile&& other) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in file order
+  const StoredTensor* Find(std::string_view name) const;                 // null: not here
+
+  // out.size() bytes from byte_offset of the tensor's data on; the range must lie in the tensor.
+  // kDataLoss with file, offset and the system's word when the file gives less.
+  Status Read(const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> out) const;
+
+ private:
+  SafetensorsFile(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  std::filesystem::path path_;
+  int fd_ = -1;
+  std::vector<StoredTensor> tensors_;
+  std::map<std::string, size_t, std::less<>> by_name_;
+};
+
+// The header alone: `header` is the JSON, data begins at data_begin and the file has file_bytes.
+// The parser behind Open; pure. Tensors come back in order of their offsets.
+Result<std::vector<StoredTensor>> ParseSafetensorsHeader(std::string_view header,
+                                                         int64_t data_begin, int64_t file_bytes);
+
+// Name -> shard file name, from the text of model.safetensors.index.json. Shard names must be plain
+// file names.
+Result<std::map<std::string, std::string>> ParseSafetensorsIndex(std::string_view json);
+
+struct NamedTensor {
+  std::string name;
+  TensorView tensor;
+};
+
+// Writes the whole file beside `path` and renames it, so that no reader sees half of one. Names
+// must differ. Ranks 1 to 4 (kMaxRank).
+Status WriteSafetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors);
+
+}  // namespace levin

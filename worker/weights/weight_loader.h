@@ -1,0 +1,30 @@
+// A model folder into one rank's weights (model.md 6 to 8).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+#include "common/base/status.h"
+#include "common/config/model_config.h"
+#include "worker/weights/model_weights.h"
+
+namespace levin {
+
+struct LoadOptions {
+  int rank = 0;
+  int ranks = 1;
+  bool quantize_experts_int8 = false;  // bf16 experts become int8 (model.md 7); stored int8 stays
+  // Called from LoadWeights' thread as bytes of this rank arrive; may be empty.
+  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;
+};
+
+// Reads with pread, shard by shard in file order, only this rank's rows; where a column slice or a
+// row's scale needs whole rows, those in bounded pieces. Every byte is read at most once.
+// Given and needed names must match as sets (rotary inv_freq and the native decay buffers are
+// ignored); names of model.md 6.1 and 6.4, stored int8 included. All headers are checked before the
+// first weight is read or allocated. Errors name file and tensor, what was found and what expected.
+Result<ModelWeights> LoadWeights(const std::filesystem::path& model_dir, const ModelConfig& config,
+                                 const LoadOptions& options);
+
+}  // namespace levin
