@@ -1,0 +1,44 @@
+// The one place of ranges, contradictions and defaults: InferenceRequest -> Generation and the rules
+// for its text. Messages state the allowed range and the value that came; Status::param names the
+// field as InferenceRequest does. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/inference/generation.h"
+#include "router/inference/inference_request.h"
+#include "router/inference/model_info.h"
+
+namespace levin {
+
+class Tokenizer;
+
+// A request that is known to be good.
+struct PreparedRequest {
+  Generation generation;  // ordinal, request_id and attempt are the engine client's
+  std::vector<std::string> stop;
+  std::vector<TokenId> end_ids;  // end token and extra ids: they end a reply without a stop_reason
+  bool include_stop = false;
+  bool skip_special_tokens = true;
+  ReplyOptions reply;
+
+  int64_t prompt_tokens() const { return static_cast<int64_t>(generation.prompt.size()); }
+  int64_t max_tokens() const { return generation.max_new_tokens; }
+};
+
+struct RequestLimits {
+  int64_t window = 0;        // WindowOf, > 0
+  uint64_t random_seed = 0;  // used where the request has no seed
+  int64_t now_unix_ms = 0;
+  int64_t timeout_ms = 0;    // the server's own; 0: none. The earlier of both counts
+};
+
+// Errors, all kInvalidArgument: INVALID_FIELD (range, contradiction), CONTEXT_LENGTH_EXCEEDED,
+// UNSUPPORTED_PARAMETER (n above 1).
+Result<PreparedRequest> PrepareRequest(InferenceRequest request, const ModelInfo& model,
+                                       const Tokenizer& tokenizer, const RequestLimits& limits);
+
+}  // namespace levin
