@@ -57,7 +57,7 @@ struct ModelConfig {
 Result<ModelConfig> LoadModelConfig(const std::filesystem::path& model_dir);
 
 // The same from the file's text.
-Result<ModelConfig> ParseModelConfig(std::string_view json);
+Result<ModelConfig> ParseModelConfig(std::string_view text);
 
 // How one rank of `ranks` shares the heads (model.md 8.1). Only for legal `ranks`.
 int32_t LocalHeads(const ModelConfig& config, int ranks);

@@ -5,6 +5,19 @@
 #include <utility>
 
 namespace levin {
+namespace {
+
+// Null when the machine has no such memory.
+std::byte* AllocateZeroed(int64_t bytes) {
+  CHECK_LE(0, bytes);
+  // At least one line, so that a view of no elements still has an address.
+  const size_t size = bytes == 0 ? Buffer::kAlignment : static_cast<size_t>(bytes);
+  void* data = ::operator new(size, std::align_val_t(Buffer::kAlignment), std::nothrow);
+  if (data != nullptr) std::memset(data, 0, size);
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
 
 std::string_view Name(DType dtype) {
   switch (dtype) {
@@ -41,14 +54,18 @@ TensorView TensorView::Rows(int64_t first, int64_t count) const {
   return rows;
 }
 
-Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
-  CHECK_LE(0, bytes);
-  // At least one line, so that a view of no elements still has an address.
-  const size_t size = bytes == 0 ? kAlignment : static_cast<size_t>(bytes);
-  data_ = static_cast<std::byte*>(
-      ::operator new(size, std::align_val_t(kAlignment), std::nothrow));
+Buffer::Buffer(int64_t bytes) : data_(AllocateZeroed(bytes)), bytes_(bytes) {
   CHECK(data_ != nullptr, "no memory for", bytes, "bytes");
-  std::memset(data_, 0, size);
+}
+
+Result<Buffer> Buffer::Allocate(int64_t bytes) {
+  Buffer buffer;
+  buffer.data_ = AllocateZeroed(bytes);
+  if (buffer.data_ == nullptr) {
+    return Error(ResourceExhausted("no memory for " + std::to_string(bytes) + " bytes"));
+  }
+  buffer.bytes_ = bytes;
+  return buffer;
 }
 
 Buffer::~Buffer() { ::operator delete(data_, std::align_val_t(kAlignment)); }

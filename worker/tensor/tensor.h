@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "common/base/check.h"
+#include "common/base/status.h"
 
 namespace levin {
 
@@ -96,9 +97,11 @@ class Buffer final {
   static constexpr size_t kAlignment = 64;
 
   Buffer() = default;
-  // Aborts when the machine has no such memory: sizes are planned before anything is allocated.
+  // Aborts when the machine has no such memory; where its size comes from outside, use Allocate.
   explicit Buffer(int64_t bytes);
   Buffer(DType dtype, const Shape& shape) : Buffer(shape.elements() * ByteSize(dtype)) {}
+  // kResourceExhausted instead.
+  static Result<Buffer> Allocate(int64_t bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
     other.data_ = nullptr;

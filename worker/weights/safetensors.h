@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/config/regular_file.h"
 #include "worker/tensor/tensor.h"
 
 namespace levin {
@@ -31,15 +32,12 @@ std::string ShapeText(std::span<const int64_t> shape);
 // leave gaps and agree with dtype and shape. Move only; reads from any thread (pread).
 class SafetensorsFile final {
  public:
-  static constexpr int64_t kHeaderBytesMax = int64_t{100} << 20;
+  static constexpr int64_t kHeaderBytesMax = 100'000'000;  // as the reference implementation
 
   // Errors name the file and, where there is one, the tensor.
   static Result<SafetensorsFile> Open(const std::filesystem::path& path);
-  ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&& other) noexcept;
-  SafetensorsFile& operator=(SafetensorsFile&& other) noexcept;
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_.path(); }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  // in file order
   const StoredTensor* Find(std::string_view name) const;                 // null: not here
 
@@ -48,10 +46,9 @@ class SafetensorsFile final {
   Status Read(const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> out) const;
 
  private:
-  SafetensorsFile(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}
+  SafetensorsFile(RegularFile file, std::vector<StoredTensor> tensors);
 
-  std::filesystem::path path_;
-  int fd_ = -1;
+  RegularFile file_;
   std::vector<StoredTensor> tensors_;
   std::map<std::string, size_t, std::less<>> by_name_;
 };
@@ -63,7 +60,7 @@ Result<std::vector<StoredTensor>> ParseSafetensorsHeader(std::string_view header
 
 // Name -> shard file name, from the text of model.safetensors.index.json. Shard names must be plain
 // file names.
-Result<std::map<std::string, std::string>> ParseSafetensorsIndex(std::string_view json);
+Result<std::map<std::string, std::string>> ParseSafetensorsIndex(std::string_view text);
 
 struct NamedTensor {
   std::string name;

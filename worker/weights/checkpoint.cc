@@ -1,0 +1,98 @@
+#include "worker/weights/checkpoint.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "common/config/regular_file.h"
+
+namespace levin {
+namespace {
+
+constexpr int64_t kIndexBytesMax = int64_t{256} << 20;
+
+using Index = std::map<std::string, std::string>;  // tensor -> file
+
+Result<std::vector<SafetensorsFile>> OpenShards(const std::filesystem::path& model_dir,
+                                                const Index& index) {
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : index) names.insert(file);
+  std::vector<SafetensorsFile> files;
+  std::vector<std::string> missing;
+  for (const std::string& name : names) {
+    Result<SafetensorsFile> file = SafetensorsFile::Open(model_dir / name);
+    if (file) {
+      files.push_back(*std::move(file));
+    } else if (file.error().code() == Code::kNotFound) {
+      missing.push_back(name);
+    } else {
+      return Error(std::move(file).error());
+    }
+  }
+  if (missing.empty()) return files;
+  return Error(NotFound("'" + model_dir.string() + "' lacks files that its index names, " +
+                        ListText(missing)));
+}
+
+// The index and the headers must say the same about every tensor.
+Status CheckIndex(const Index& index, const std::vector<SafetensorsFile>& files) {
+  std::map<std::string, const SafetensorsFile*> by_name;
+  for (const SafetensorsFile& file : files) by_name[file.path().filename().string()] = &file;
+  std::vector<std::string> missing;
+  for (const auto& [tensor, file] : index) {
+    if (by_name.at(file)->Find(tensor) == nullptr) missing.push_back(tensor + " in " + file);
+  }
+  if (!missing.empty()) {
+    return NotFound("the index names tensors that are not in their files, " + ListText(missing));
+  }
+  for (const auto& [name, file] : by_name) {
+    for (const StoredTensor& tensor : file->tensors()) {
+      const auto entry = index.find(tensor.name);
+      if (entry != index.end() && entry->second == name) continue;
+      return InvalidArgument("'" + file->path().string() + "' holds tensor '" + tensor.name +
+                             "', which the index " +
+                             (entry == index.end() ? "does not name" : "puts into " + entry->second));
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string ListText(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  std::string text = std::to_string(names.size()) + " of them: ";
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i ? ", " : "") + names[i];
+  return names.size() > kShown ? text + ", ..." : text;
+}
+
+Checkpoint::Checkpoint(std::vector<SafetensorsFile> files) : files_(std::move(files)) {
+  for (const SafetensorsFile& file : files_) {
+    for (const StoredTensor& tensor : file.tensors()) names_.insert(tensor.name);
+  }
+}
+
+Result<Checkpoint> Checkpoint::Open(const std::filesystem::path& model_dir) {
+  const std::filesystem::path index_path = model_dir / "model.safetensors.index.json";
+  const Result<std::string> text = ReadSmallFile(index_path, kIndexBytesMax);
+  if (text) {
+    const Result<Index> index = ParseSafetensorsIndex(*text);
+    if (!index) return Error(Status(index.error()).Annotate("'" + index_path.string() + "'"));
+    ASSIGN_OR_RETURN(std::vector<SafetensorsFile> files, OpenShards(model_dir, *index));
+    RETURN_ERROR_IF(CheckIndex(*index, files));
+    return Checkpoint(std::move(files));
+  }
+  if (text.error().code() != Code::kNotFound) return Error(text.error());
+  Result<SafetensorsFile> only = SafetensorsFile::Open(model_dir / "model.safetensors");
+  if (!only && only.error().code() == Code::kNotFound) {
+    return Error(NotFound("'" + model_dir.string() +
+                          "' has neither model.safetensors.index.json nor model.safetensors"));
+  }
+  if (!only) return Error(std::move(only).error());
+  std::vector<SafetensorsFile> files;
+  files.push_back(*std::move(only));
+  return Checkpoint(std::move(files));
+}
+
+}  // namespace levin
