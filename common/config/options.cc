@@ -119,6 +119,9 @@ class Command final {
   CLI::Option* AddPositional(const std::string& name, std::string& value, const std::string& about) {
     return app_.add_option(name, value, about);
   }
+  void AddFlag(const std::string& flag, bool& value, const std::string& about) {
+    app_.add_flag(flag, value, about);
+  }
   void AddIgnored() {
     for (const char* flag : kIgnoredFlags) app_.add_flag(flag, ignored_)->group("");
     for (const char* flag : kIgnoredValues) app_.add_option(flag, ignored_value_)->group("");
@@ -393,6 +396,65 @@ Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv
   router.dtype = worker.dtype;
   router.quantization = worker.quantization;
   router.log = worker.log;
+  return parsed;
+}
+
+Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv) {
+  Parsed<EvalOptions> parsed;
+  EvalOptions& eval = parsed.options;
+  Command command("levin eval", "Known values of a checkpoint: logits, greedy tokens, states and traces of given ids.");
+  command.AddPositional("MODEL", eval.worker.model, "Folder with config.json and safetensors");
+  command.Add("--ids", eval.ids_file, "JSON file: {\"name\": [ids...], ...}");
+  command.Add("--out", eval.out_file, "Safetensors file to write: NAME.logits [positions, vocabulary] and more");
+  command.AddNumber("--greedy", eval.greedy, "Also this many greedy tokens (NAME.greedy); the end token ends nothing")
+      ->check(CLI::Range(0, 1 << 20));
+  command.AddFlag("--states", eval.states, "Also NAME.state.LAYER after the last id");
+  command.AddFlag("--trace", eval.trace, "Also NAME.trace.WHAT of every position");
+  command.AddFlag("--batch", eval.batch, "All names as one batch, else one after the other");
+  command.AddNumber("--chunk-tokens", eval.chunk_tokens, "Feed prompts in chunks of so many; 1: the one-token form")
+      ->check(CLI::Range(1, 1 << 20));
+  command.AddNumber("--tensor-parallel-size,--tp", eval.worker.world_size, "Ranks of the group")
+      ->check(CLI::Range(1, 1024));
+  command.AddNumber("--test-corrupt-rank", eval.worker.corrupt_rank,
+                    "Test hook: this rank damages a weight in memory")->group("");
+  AddModelNumbers(command, eval.worker);
+  AddCache(command, eval.worker);
+  AddLog(command, eval.worker.log);
+  RETURN_ERROR_IF(command.Parse(argc, argv, parsed.help));
+  if (!parsed.help.empty()) return parsed;
+  RETURN_ERROR_IF(RequireModel(eval.worker.model));
+  if (eval.ids_file.empty()) return Error(InvalidArgument("--ids is missing: expected a JSON file of prompts"));
+  if (eval.out_file.empty()) return Error(InvalidArgument("--out is missing: expected the file to write"));
+  ResolveAuto(eval.worker);
+  return parsed;
+}
+
+Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv) {
+  Parsed<BenchOptions> parsed;
+  BenchOptions& bench = parsed.options;
+  WorkerOptions& worker = bench.worker;
+  Command command("levin bench", "Tokens per second of the engine; the last line is a JSON object.");
+  command.Add("--engine,--model", worker.model, "Folder with config.json and safetensors");
+  command.AddNumber("--prompt", bench.prompt, "Tokens to prefill")->check(CLI::Range(0, 1 << 24));
+  command.AddNumber("--gen", bench.gen, "Tokens to generate; above 0 these are timed, else the prompt")
+      ->check(CLI::Range(0, 1 << 24));
+  command.AddNumber("--depth", bench.depth, "Tokens in every sequence before the clock starts")
+      ->check(CLI::Range(0, 1 << 24));
+  command.AddNumber("--batch", bench.batch, "Sequences at once")->check(CLI::Range(1, 4096));
+  command.AddNumber("--rounds", bench.rounds, "Timed repetitions; the best counts")->check(CLI::Range(1, 1000));
+  command.AddNumber("--tensor-parallel-size,--tp", worker.world_size, "Ranks of the group")
+      ->check(CLI::Range(1, 1024));
+  command.AddNumber("--threads", worker.cpu_threads, "The same as --cpu-threads")->check(CLI::Range(0, 4096));
+  AddModelNumbers(command, worker);
+  AddCache(command, worker);
+  AddLog(command, worker.log);
+  RETURN_ERROR_IF(command.Parse(argc, argv, parsed.help));
+  if (!parsed.help.empty()) return parsed;
+  RETURN_ERROR_IF(RequireModel(worker.model));
+  if (bench.prompt == 0 && bench.gen == 0) {
+    return Error(InvalidArgument("--prompt and --gen are both 0: nothing to time"));
+  }
+  ResolveAuto(worker);
   return parsed;
 }
 

@@ -71,6 +71,28 @@ struct ServeOptions {
   RouterOptions router;
 };
 
+// levin eval: the same worker processes, plans and kernels as serving, over known prompts.
+struct EvalOptions {
+  WorkerOptions worker;
+  std::string ids_file;  // JSON {"name": [ids...], ...}
+  std::string out_file;  // safetensors
+  int32_t greedy = 0;
+  bool states = false;
+  bool trace = false;
+  bool batch = false;
+  int32_t chunk_tokens = 0;  // 0: as in serving
+};
+
+// levin bench: tokens per second of the engine, without load time and warm-up.
+struct BenchOptions {
+  WorkerOptions worker;
+  int32_t prompt = 0;  // tokens to prefill
+  int32_t gen = 0;     // tokens to generate; > 0: these are what is timed
+  int32_t depth = 0;   // tokens in every sequence before the clock starts
+  int32_t batch = 1;   // sequences at once
+  int32_t rounds = 3;  // the best counts
+};
+
 // `help` is set when --help or --version was asked: print it and exit 0. Errors: exit 2.
 template <typename T>
 struct Parsed {
@@ -82,6 +104,9 @@ Result<Parsed<WorkerOptions>> ParseWorkerOptions(int argc, const char* const* ar
 Result<Parsed<RouterOptions>> ParseRouterOptions(int argc, const char* const* argv);
 // argv[0] is the program; `levin serve MODEL ...` passes what follows "serve".
 Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv);
+
+Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv);
+Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv);
 
 // "1M", "256k" (powers of ten for tokens), "8GiB", "80GB", plain numbers.
 Result<int64_t> ParseCount(const std::string& text);
