@@ -53,9 +53,11 @@ class EngineClient {
   virtual ~EngineClient() = default;
   // Never blocks. Ordinal, request id and attempt are assigned inside. A refusal comes back as the
   // error here (nothing was sent, the sink is dropped uncalled) or through OnDone.
-  virtual Result<std::unique_ptr<Call>> Submit(Generation generation, std::unique_ptr<TokenSink> sink) = 0;
-  virtual Capacity capacity() const = 0;             // the latest known
-  virtual std::shared_ptr<const GroupInfo> group() const = 0;  // null while no healthy group is known
+  virtual Result<std::unique_ptr<Call>> Submit(Generation generation,
+                                               std::unique_ptr<TokenSink> sink) = 0;
+  virtual Capacity capacity() const = 0;  // the latest known
+  virtual std::shared_ptr<const GroupInfo> group()
+      const = 0;  // null while no healthy group is known
 };
 
 }  // namespace levin
