@@ -217,8 +217,8 @@ void AddLog(Command& command, LogOptions& log) {
 void AddModelNumbers(Command& command, WorkerOptions& worker) {
   command.AddChoice("--dtype", worker.dtype, {"auto", "bfloat16", "float32"},
                     "Activations and KV; float32 is the exactness mode");
-  command.AddChoice("--quantization,-q", worker.quantization, {"none", "experts_int8"},
-                    "int8 experts, made while loading");
+  command.AddChoice("--quantization,-q", worker.quantization, {"auto", "none", "experts_int8"},
+                    "auto: as the checkpoint says; experts_int8: made while loading");
   command.AddNumber("--cpu-threads", worker.cpu_threads, "Compute threads of the whole group; 0: the cores")
       ->check(CLI::Range(0, 4096));
   command.AddNumber("--lightning-norm-eps", worker.lightning_norm_eps, "eps of the lightning layers' inner norm")

@@ -27,7 +27,7 @@ struct WorkerOptions {
   int metrics_port = -1;      // -1: none; 0: any free one
   std::string epoch_file;     // empty: the epoch is the wall clock's
   std::string dtype = "bfloat16";          // or float32
-  std::string quantization = "none";       // or experts_int8
+  std::string quantization = "auto";       // as the checkpoint says; or none, experts_int8
   int64_t cache_bytes = 0;                 // of the whole group; 0: a quarter of the free memory, at most 8 GiB
   int cpu_threads = 0;                     // of the whole group; 0: the cores
   int64_t max_model_len = 0;               // 0: what the cache holds for one request
