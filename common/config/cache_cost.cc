@@ -62,14 +62,13 @@ Result<CacheSplit> SplitBudget(int64_t total_bytes, int ranks, const CacheGeomet
   // takes (or a full length, when that is less).
   const int64_t full_length = BlocksFor(geometry, max_model_len, 0);
   const int64_t longest = std::min(full_length, Times(budget - slot, block));
-  const int64_t share =
-      block == 0 ? 0 : std::clamp<int64_t>(CeilDiv(slot, block), 1, full_length);
+  const int64_t share = block == 0 ? 0 : std::clamp<int64_t>(CeilDiv(slot, block), 1, full_length);
   const int64_t further = Times(budget - slot - longest * block, slot + share * block);
   CacheSplit split;
   split.slots = 1 + std::min(further, max_num_seqs - 1);
   // More blocks than every slot at full length could use would lie idle.
-  const int64_t useful = std::min<int64_t>(std::numeric_limits<int32_t>::max(), full_length) *
-                         split.slots;
+  const int64_t useful =
+      std::min<int64_t>(std::numeric_limits<int32_t>::max(), full_length) * split.slots;
   split.blocks = std::min({Times(budget - split.slots * slot, block), useful,
                            int64_t{std::numeric_limits<int32_t>::max()}});
   split.bytes_per_rank = split.slots * slot + split.blocks * block;

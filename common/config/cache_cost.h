@@ -13,7 +13,7 @@ namespace levin {
 struct CacheGeometry {
   int32_t block_tokens = 64;
   int64_t state_bytes_per_slot = 0;  // lightning layers * local heads * d * d * 4: always fp32
-  int64_t kv_bytes_per_block = 0;    // softmax layers * 2 * local KV heads * d * width * block_tokens
+  int64_t kv_bytes_per_block = 0;  // softmax layers * 2 * local KV heads * d * width * block_tokens
 
   bool operator==(const CacheGeometry&) const = default;
 };

@@ -1,13 +1,13 @@
 #include "common/config/defined_tokens.h"
 
-#include <exception>
-#include <string>
-#include <string_view>
+#include <xxhash.h>
 
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
-#include <xxhash.h>
+#include <exception>
+#include <string>
+#include <string_view>
 
 #include "common/config/json_fields.h"
 #include "common/config/regular_file.h"

@@ -1,9 +1,8 @@
 #include "common/config/json_fields.h"
 
+#include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cmath>
-
-#include <boost/json/serialize.hpp>
 
 namespace levin {
 namespace {
@@ -46,8 +45,9 @@ Result<std::optional<int64_t>> JsonFields::Integer(std::string_view key, int64_t
   if (value == nullptr) return std::nullopt;
   const int64_t* number = value->if_int64();
   if (number == nullptr || *number < min || *number > max) {
-    return Error(WrongValue(FullName(key), *value, "an integer from " + std::to_string(min) +
-                                                       " to " + std::to_string(max)));
+    return Error(
+        WrongValue(FullName(key), *value,
+                   "an integer from " + std::to_string(min) + " to " + std::to_string(max)));
   }
   return *number;
 }
@@ -97,9 +97,9 @@ void Spellings::Add(std::string name, std::optional<double> value) {
   names_ += (names_.empty() ? "" : "' or '") + name;
   if (!value) return;
   if (value_ && *value_ != *value && conflict_.ok()) {
-    conflict_ = InvalidArgument("key '" + name + "' gives " + NumberText(*value) + ", but '" +
-                                first_name_ + "' gives " + NumberText(*value_) +
-                                "; expected the same from both");
+    conflict_ =
+        InvalidArgument("key '" + name + "' gives " + NumberText(*value) + ", but '" + first_name_ +
+                        "' gives " + NumberText(*value_) + "; expected the same from both");
   }
   if (!value_) {
     value_ = value;

@@ -2,14 +2,13 @@
 // Heavy (Boost.JSON): include it in .cc files only.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <boost/json/object.hpp>
 
 #include "common/base/status.h"
 

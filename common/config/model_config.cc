@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/array.hpp>
 #include <cctype>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
-
-#include <boost/json/array.hpp>
 
 #include "common/config/json_fields.h"
 #include "common/config/regular_file.h"
@@ -38,7 +37,9 @@ struct Alias {
   ModelConfig::Family family;
 };
 constexpr Alias kAliases[] = {
-    {"MiniMaxText01ForCausalLM", {"minimax_text_01", "minimaxtext01"}, ModelConfig::Family::kText01},
+    {"MiniMaxText01ForCausalLM",
+     {"minimax_text_01", "minimaxtext01"},
+     ModelConfig::Family::kText01},
     {"MiniMaxM1ForCausalLM", {"minimax_m1", "minimaxm1"}, ModelConfig::Family::kM1},
     {"MiniMaxForCausalLM", {"minimax", "minimax"}, ModelConfig::Family::kNative},
 };
@@ -48,8 +49,16 @@ constexpr std::string_view kKnownArchitectures =
 // Things other networks have and this one has not: present with another value, they change the
 // numbers, so they are refused instead of overlooked.
 constexpr std::string_view kMustBeOff[] = {
-    "attention_bias", "mlp_bias", "qkv_bias", "use_bias", "use_qk_norm", "qk_norm",
-    "attn_logit_softcapping", "final_logit_softcapping", "use_routing_bias", "num_mtp_modules",
+    "attention_bias",
+    "mlp_bias",
+    "qkv_bias",
+    "use_bias",
+    "use_qk_norm",
+    "qk_norm",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "use_routing_bias",
+    "num_mtp_modules",
 };
 
 std::string Lower(std::string text) {
@@ -62,11 +71,12 @@ Status ReadArchitecture(const JsonFields& fields, ModelConfig& config) {
   if (fields.Find("text_config") != nullptr) {
     return InvalidArgument(
         "key 'text_config' is present: this is a vision-language model (MiniMax-VL-01), which is "
-        "not served; expected " + std::string(kKnownArchitectures));
+        "not served; expected " +
+        std::string(kKnownArchitectures));
   }
   if (const json::value* list = fields.Find("architectures")) {
-    const bool named = list->is_array() && !list->get_array().empty() &&
-                       list->get_array().front().is_string();
+    const bool named =
+        list->is_array() && !list->get_array().empty() && list->get_array().front().is_string();
     if (!named) return WrongValue("architectures", *list, "a list of one name");
     config.architecture = std::string(list->get_array().front().get_string());
     for (const Alias& alias : kAliases) {
@@ -123,8 +133,8 @@ Status ReadSizes(const JsonFields& fields, ModelConfig& config) {
 // A list of 0 and 1, or of the native words.
 Result<std::vector<LayerKind>> ParseKinds(std::string_view key, const json::value& value) {
   const bool words = key == "layer_types";
-  const std::string_view expected =
-      words ? "a list of linear_attention and full_attention" : "a list of 0 (lightning) and 1 (softmax)";
+  const std::string_view expected = words ? "a list of linear_attention and full_attention"
+                                          : "a list of 0 (lightning) and 1 (softmax)";
   if (!value.is_array()) return Error(WrongValue(key, value, expected));
   std::vector<LayerKind> kinds;
   for (const json::value& entry : value.get_array()) {
@@ -152,14 +162,14 @@ Status ReadLayerKinds(const JsonFields& fields, ModelConfig& config) {
     config.layer_kinds = std::move(kinds);
   }
   if (first.empty()) {
-    return MissingKey("attn_type_list",
-                      "the kind of every layer here, in 'decoder_attention_types' or 'layer_types'");
+    return MissingKey(
+        "attn_type_list",
+        "the kind of every layer here, in 'decoder_attention_types' or 'layer_types'");
   }
   if (config.layer_kinds.size() != static_cast<size_t>(config.layers)) {
-    return InvalidArgument("key '" + std::string(first) + "' has " +
-                           std::to_string(config.layer_kinds.size()) +
-                           " entries, expected num_hidden_layers = " +
-                           std::to_string(config.layers));
+    return InvalidArgument(
+        "key '" + std::string(first) + "' has " + std::to_string(config.layer_kinds.size()) +
+        " entries, expected num_hidden_layers = " + std::to_string(config.layers));
   }
   return Status::Ok();
 }
@@ -201,7 +211,8 @@ Status ReadRope(const JsonFields& fields, ModelConfig& config) {
   Spellings theta;
   Spellings rotary;
   for (const JsonFields& from : {fields, nested}) {
-    ASSIGN_OR_RETURN_STATUS(const std::optional<double> base, from.Number("rope_theta", 0, kInfinity));
+    ASSIGN_OR_RETURN_STATUS(const std::optional<double> base,
+                            from.Number("rope_theta", 0, kInfinity));
     theta.Add(from.FullName("rope_theta"), base);
   }
   ASSIGN_OR_RETURN_STATUS(const std::optional<int64_t> dim,
@@ -210,18 +221,18 @@ Status ReadRope(const JsonFields& fields, ModelConfig& config) {
   for (const JsonFields& from : {fields, nested}) {
     ASSIGN_OR_RETURN_STATUS(const std::optional<double> factor,
                             from.Number("partial_rotary_factor", 0, 1 + 1e-9));
-    rotary.Add(from.FullName("partial_rotary_factor"),
-               factor ? std::optional<double>(WholeIfClose(*factor * config.head_dim))
-                      : std::nullopt);
+    rotary.Add(
+        from.FullName("partial_rotary_factor"),
+        factor ? std::optional<double>(WholeIfClose(*factor * config.head_dim)) : std::nullopt);
   }
   ASSIGN_OR_RETURN_STATUS(config.rope_theta, theta.One("the rotary base"));
   ASSIGN_OR_RETURN_STATUS(const double rotated, rotary.One("how many dims of a head rotate"));
   config.rotary_dim = static_cast<int32_t>(rotated);
   if (config.rotary_dim != rotated || config.rotary_dim < 2 || config.rotary_dim % 2 != 0 ||
       config.rotary_dim > config.head_dim) {
-    return InvalidArgument("rotary_dim (or head_dim times partial_rotary_factor) is " +
-                           std::to_string(rotated) + ", expected an even number from 2 to head_dim " +
-                           std::to_string(config.head_dim));
+    return InvalidArgument(
+        "rotary_dim (or head_dim times partial_rotary_factor) is " + std::to_string(rotated) +
+        ", expected an even number from 2 to head_dim " + std::to_string(config.head_dim));
   }
   return Status::Ok();
 }
@@ -231,9 +242,10 @@ Status ReadExperts(const JsonFields& fields, ModelConfig& config) {
   if (count == nullptr) return MissingKey("num_local_experts", "an integer");
   int64_t experts = 0;
   if (const json::array* list = count->if_array()) {
-    const bool equal = !list->empty() && std::all_of(list->begin(), list->end(), [&](const auto& entry) {
-      return entry.is_int64() && entry == list->front();
-    });
+    const bool equal =
+        !list->empty() && std::all_of(list->begin(), list->end(), [&](const auto& entry) {
+          return entry.is_int64() && entry == list->front();
+        });
     if (!equal) {
       return WrongValue("num_local_experts", *count, "one number, or a list of equal numbers");
     }
@@ -264,7 +276,8 @@ Status ReadExperts(const JsonFields& fields, ModelConfig& config) {
 
 Status ReadResidual(const JsonFields& fields, std::string_view legacy, std::string_view native,
                     ModelConfig::Residual& residual) {
-  for (const auto& [word, value] : {std::pair{"alpha", &residual.alpha}, {"beta", &residual.beta}}) {
+  for (const auto& [word, value] :
+       {std::pair{"alpha", &residual.alpha}, {"beta", &residual.beta}}) {
     const std::string old_key = std::string(legacy) + "_" + word;
     const std::string new_key = std::string(native) + "_" + word + "_factor";
     Spellings spellings;
@@ -287,7 +300,8 @@ Status ReadNorms(const JsonFields& fields, ModelConfig& config) {
   config.postnorm = postnorm.value_or(true);
   ASSIGN_OR_RETURN_STATUS(const double eps, fields.NeedNumber("rms_norm_eps", 0, 1));
   config.rms_norm_eps = static_cast<float>(eps);
-  RETURN_IF_ERROR(ReadResidual(fields, "layernorm_linear_attention", "linear_attn", config.lightning));
+  RETURN_IF_ERROR(
+      ReadResidual(fields, "layernorm_linear_attention", "linear_attn", config.lightning));
   RETURN_IF_ERROR(ReadResidual(fields, "layernorm_full_attention", "full_attn", config.softmax));
   return ReadResidual(fields, "layernorm_mlp", "mlp", config.mlp);
 }

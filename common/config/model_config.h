@@ -41,10 +41,10 @@ struct ModelConfig {
   int32_t expert_width = 0;
   int32_t vocab = 0;  // rows of embedding and head; more than the tokenizer defines
   bool postnorm = true;
-  bool tie_word_embeddings = false;   // the head is the embedding
-  bool experts_stored_int8 = false;   // quantization_config says experts_int8
-  float rms_norm_eps = 0;             // input, post-attention and final norm
-  float lightning_norm_eps = 1e-6f;   // inner norm: a setting of ours, not in the file (4.6)
+  bool tie_word_embeddings = false;  // the head is the embedding
+  bool experts_stored_int8 = false;  // quantization_config says experts_int8
+  float rms_norm_eps = 0;            // input, post-attention and final norm
+  float lightning_norm_eps = 1e-6f;  // inner norm: a setting of ours, not in the file (4.6)
   Residual lightning, softmax, mlp;
 
   int32_t lightning_layers() const;
@@ -61,8 +61,8 @@ Result<ModelConfig> ParseModelConfig(std::string_view text);
 
 // How one rank of `ranks` shares the heads (model.md 8.1). Only for legal `ranks`.
 int32_t LocalHeads(const ModelConfig& config, int ranks);
-int32_t LocalKvHeads(const ModelConfig& config, int ranks);             // at least 1: replicated
-int32_t FirstKvHead(const ModelConfig& config, int rank, int ranks);    // floor(rank * kv / ranks)
+int32_t LocalKvHeads(const ModelConfig& config, int ranks);           // at least 1: replicated
+int32_t FirstKvHead(const ModelConfig& config, int rank, int ranks);  // floor(rank * kv / ranks)
 int32_t LocalExpertWidth(const ModelConfig& config, int ranks);
 // Vocabulary rows [first, first + count) of a rank: ceil division, the last ranks may hold fewer.
 struct VocabSlice {

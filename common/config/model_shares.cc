@@ -91,8 +91,8 @@ std::vector<double> LightningSlopes(const ModelConfig& config, int layer) {
   const int power = static_cast<int>(std::bit_floor(static_cast<uint32_t>(config.heads)));
   std::vector<double> slopes;
   for (int head = 0; head < config.heads; ++head) {
-    const double exponent = head < power ? -8.0 * (head + 1) / power
-                                         : -8.0 * (2 * (head - power) + 1) / (2.0 * power);
+    const double exponent =
+        head < power ? -8.0 * (head + 1) / power : -8.0 * (2 * (head - power) + 1) / (2.0 * power);
     slopes.push_back(std::exp2(exponent) * factor);
   }
   return slopes;

@@ -60,8 +60,8 @@ Status RegularFile::Read(int64_t offset, std::span<std::byte> out) const {
   size_t done = 0;
   while (done < out.size()) {
     const size_t want = std::min(out.size() - done, kReadBytesMax);
-    const ssize_t got =
-        ::pread(fd_, out.data() + done, want, static_cast<off_t>(offset + static_cast<int64_t>(done)));
+    const ssize_t got = ::pread(fd_, out.data() + done, want,
+                                static_cast<off_t>(offset + static_cast<int64_t>(done)));
     if (got < 0 && errno == EINTR) continue;
     if (got > 0) {
       done += static_cast<size_t>(got);
@@ -70,8 +70,8 @@ Status RegularFile::Read(int64_t offset, std::span<std::byte> out) const {
     const std::string cause = got < 0 ? SystemWord(errno) : "the file ends there";
     return DataLoss("cannot read " + Quoted(path_) + " at byte " +
                     std::to_string(offset + static_cast<int64_t>(done)) + ": " + cause +
-                    " (expected " + std::to_string(out.size() - done) +
-                    " more bytes; it had " + std::to_string(size_) + " when it was opened)");
+                    " (expected " + std::to_string(out.size() - done) + " more bytes; it had " +
+                    std::to_string(size_) + " when it was opened)");
   }
   return Status::Ok();
 }

@@ -1,13 +1,12 @@
 #include "common/config/strict_json.h"
 
+#include <boost/json/basic_parser_impl.hpp>
+#include <boost/json/parse.hpp>
 #include <cstdint>
 #include <exception>
 #include <string>
 #include <unordered_set>
 #include <vector>
-
-#include <boost/json/basic_parser_impl.hpp>
-#include <boost/json/parse.hpp>
 
 namespace levin {
 namespace {

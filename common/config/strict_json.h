@@ -1,9 +1,8 @@
 // JSON objects from files of strangers. Heavy (Boost.JSON): include it in .cc files only.
 #pragma once
 
-#include <string_view>
-
 #include <boost/json/object.hpp>
+#include <string_view>
 
 #include "common/base/status.h"
 

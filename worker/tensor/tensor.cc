@@ -21,13 +21,20 @@ std::byte* AllocateZeroed(int64_t bytes) {
 
 std::string_view Name(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return "F32";
-    case DType::kBF16: return "BF16";
-    case DType::kI8: return "I8";
-    case DType::kI32: return "I32";
-    case DType::kI64: return "I64";
-    case DType::kU8: return "U8";
-    case DType::kF64: return "F64";
+    case DType::kF32:
+      return "F32";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kI8:
+      return "I8";
+    case DType::kI32:
+      return "I32";
+    case DType::kI64:
+      return "I64";
+    case DType::kU8:
+      return "U8";
+    case DType::kF64:
+      return "F64";
   }
   return "?";
 }
@@ -46,10 +53,18 @@ TensorView TensorView::Rows(int64_t first, int64_t count) const {
         ToString(shape));
   TensorView rows{dtype, shape, data + first * row_bytes()};
   switch (shape.rank()) {
-    case 1: rows.shape = {count}; break;
-    case 2: rows.shape = {count, shape[1]}; break;
-    case 3: rows.shape = {count, shape[1], shape[2]}; break;
-    default: rows.shape = {count, shape[1], shape[2], shape[3]}; break;
+    case 1:
+      rows.shape = {count};
+      break;
+    case 2:
+      rows.shape = {count, shape[1]};
+      break;
+    case 3:
+      rows.shape = {count, shape[1], shape[2]};
+      break;
+    default:
+      rows.shape = {count, shape[1], shape[2], shape[3]};
+      break;
   }
   return rows;
 }

@@ -57,7 +57,8 @@ Status CheckFinite(const StoredTensor& tensor, int64_t row, float value) {
 }
 
 // One stored row, whole, into its place; `i` counts the block's rows.
-Status ConvertRow(const StoredTensor& tensor, const WeightBlock& block, int64_t i, const std::byte* row) {
+Status ConvertRow(const StoredTensor& tensor, const WeightBlock& block, int64_t i,
+                  const std::byte* row) {
   const int64_t count = block.to.shape[1];
   const std::byte* slice = row + block.column_first * ElementBytes(tensor);
   if (block.scales != nullptr) {
@@ -100,9 +101,10 @@ Status BlockReader::ReadBlock(const SafetensorsFile& file, const StoredTensor& t
                               const WeightBlock& block) {
   const int64_t row_bytes = Columns(tensor) * ElementBytes(tensor);
   const int64_t rows = block.to.shape[0];
-  const bool as_stored = block.scales == nullptr && block.to.dtype != DType::kF32 &&
-                         block.to.row_bytes() == row_bytes;
-  const int64_t rows_per_read = std::max<int64_t>(1, kStagingBytes / std::max<int64_t>(row_bytes, 1));
+  const bool as_stored =
+      block.scales == nullptr && block.to.dtype != DType::kF32 && block.to.row_bytes() == row_bytes;
+  const int64_t rows_per_read =
+      std::max<int64_t>(1, kStagingBytes / std::max<int64_t>(row_bytes, 1));
   for (int64_t first = 0; first < rows; first += rows_per_read) {
     const int64_t count = std::min(rows_per_read, rows - first);
     const int64_t bytes = count * row_bytes;
@@ -111,8 +113,10 @@ Status BlockReader::ReadBlock(const SafetensorsFile& file, const StoredTensor& t
       RETURN_IF_ERROR(file.Read(tensor, offset,
                                 {block.to.data + first * row_bytes, static_cast<size_t>(bytes)}));
     } else {
-      if (static_cast<int64_t>(staging_.size()) < bytes) staging_.resize(static_cast<size_t>(bytes));
-      RETURN_IF_ERROR(file.Read(tensor, offset, std::span(staging_).first(static_cast<size_t>(bytes))));
+      if (static_cast<int64_t>(staging_.size()) < bytes)
+        staging_.resize(static_cast<size_t>(bytes));
+      RETURN_IF_ERROR(
+          file.Read(tensor, offset, std::span(staging_).first(static_cast<size_t>(bytes))));
       for (int64_t i = 0; i < count; ++i) {
         RETURN_IF_ERROR(ConvertRow(tensor, block, first + i, staging_.data() + i * row_bytes));
       }

@@ -24,7 +24,8 @@ class BlockReader final {
   static int64_t BytesOf(const StoredTensor& tensor, const std::vector<WeightBlock>& blocks);
 
  private:
-  Status ReadBlock(const SafetensorsFile& file, const StoredTensor& tensor, const WeightBlock& block);
+  Status ReadBlock(const SafetensorsFile& file, const StoredTensor& tensor,
+                   const WeightBlock& block);
 
   std::function<void(int64_t)> read_;
   std::vector<std::byte> staging_;

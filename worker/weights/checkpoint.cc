@@ -50,9 +50,9 @@ Status CheckIndex(const Index& index, const std::vector<SafetensorsFile>& files)
     for (const StoredTensor& tensor : file->tensors()) {
       const auto entry = index.find(tensor.name);
       if (entry != index.end() && entry->second == name) continue;
-      return InvalidArgument("'" + file->path().string() + "' holds tensor '" + tensor.name +
-                             "', which the index " +
-                             (entry == index.end() ? "does not name" : "puts into " + entry->second));
+      return InvalidArgument(
+          "'" + file->path().string() + "' holds tensor '" + tensor.name + "', which the index " +
+          (entry == index.end() ? "does not name" : "puts into " + entry->second));
     }
   }
   return Status::Ok();

@@ -30,9 +30,9 @@ struct LayerWeights {
   TensorView o;     // [H, h * d]
 
   // Experts, every layer.
-  TensorView gate;      // [E, H] f32; the whole of it on every rank
-  TensorView w13;       // [E, 2I, H] bf16 or int8: rows of w1 (the activated branch), then of w3
-  TensorView w2;        // [E, H, I] bf16 or int8
+  TensorView gate;       // [E, H] f32; the whole of it on every rank
+  TensorView w13;        // [E, 2I, H] bf16 or int8: rows of w1 (the activated branch), then of w3
+  TensorView w2;         // [E, H, I] bf16 or int8
   TensorView w13_scale;  // [E, 2I] f32, int8 only: weight = scale * q
   TensorView w2_scale;   // [E, H] f32, int8 only; of the full row, the same on every rank
 };

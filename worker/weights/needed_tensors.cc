@@ -12,7 +12,8 @@ class Lister final {
       : config_(config), has_(has) {}
 
   std::vector<NeededTensor> All() && {
-    Add("model.embed_tokens.weight", {config_.vocab, H()}, WeightPiece::kEmbedding, StoredAs::kBF16);
+    Add("model.embed_tokens.weight", {config_.vocab, H()}, WeightPiece::kEmbedding,
+        StoredAs::kBF16);
     Add("model.norm.weight", {H()}, WeightPiece::kFinalNorm, StoredAs::kWidened);
     if (!config_.tie_word_embeddings) {
       Add("lm_head.weight", {config_.vocab, H()}, WeightPiece::kHead, StoredAs::kBF16);
@@ -35,7 +36,8 @@ class Lister final {
     Add(layer + "input_layernorm.weight", {H()}, WeightPiece::kInputNorm, StoredAs::kWidened);
     Add(layer + "post_attention_layernorm.weight", {H()}, WeightPiece::kPostAttentionNorm,
         StoredAs::kWidened);
-    const bool lightning = config_.layer_kinds[static_cast<size_t>(layer_)] == LayerKind::kLightning;
+    const bool lightning =
+        config_.layer_kinds[static_cast<size_t>(layer_)] == LayerKind::kLightning;
     lightning ? Lightning(layer + "self_attn.") : Softmax(layer + "self_attn.");
     Experts(layer);
   }
@@ -77,8 +79,8 @@ class Lister final {
     }
   }
 
-  void Matrix(const std::string& name, std::vector<int64_t> shape, WeightPiece weight, WeightPiece scale,
-              int32_t expert) {
+  void Matrix(const std::string& name, std::vector<int64_t> shape, WeightPiece weight,
+              WeightPiece scale, int32_t expert) {
     const int64_t rows = shape[0];
     const bool int8 = config_.experts_stored_int8;
     Add(name + ".weight", std::move(shape), weight, int8 ? StoredAs::kI8 : StoredAs::kBF16, expert);
@@ -118,10 +120,14 @@ bool IsDecayBuffer(std::string_view name, const ModelConfig& config) {
 
 std::string_view Name(StoredAs type) {
   switch (type) {
-    case StoredAs::kBF16: return "BF16";
-    case StoredAs::kI8: return "I8";
-    case StoredAs::kF32: return "F32";
-    case StoredAs::kWidened: return "BF16, F16 or F32";
+    case StoredAs::kBF16:
+      return "BF16";
+    case StoredAs::kI8:
+      return "I8";
+    case StoredAs::kF32:
+      return "F32";
+    case StoredAs::kWidened:
+      return "BF16, F16 or F32";
   }
   return "?";
 }

@@ -13,14 +13,28 @@ namespace levin {
 
 // The role of a stored tensor; what becomes of it is in placement.h.
 enum class WeightPiece : uint8_t {
-  kEmbedding, kHead, kFinalNorm,
-  kInputNorm, kPostAttentionNorm,
-  kQkv, kOutputGate, kLightningNorm, kOut,
-  kQ, kK, kV, kO,
+  kEmbedding,
+  kHead,
+  kFinalNorm,
+  kInputNorm,
+  kPostAttentionNorm,
+  kQkv,
+  kOutputGate,
+  kLightningNorm,
+  kOut,
+  kQ,
+  kK,
+  kV,
+  kO,
   kGate,
-  kW1, kW3, kW2,                    // of one expert
-  kW1Scale, kW3Scale, kW2Scale,     // of one expert, stored int8 only
-  kGateUp, kDown,                   // of all experts: [E, 2I, H] (w1 rows, then w3), [E, H, I]
+  kW1,
+  kW3,
+  kW2,  // of one expert
+  kW1Scale,
+  kW3Scale,
+  kW2Scale,  // of one expert, stored int8 only
+  kGateUp,
+  kDown,  // of all experts: [E, 2I, H] (w1 rows, then w3), [E, H, I]
 };
 
 // Which stored types a piece may have.
@@ -30,7 +44,7 @@ enum class StoredAs : uint8_t {
   kF32,      // scales
   kWidened,  // BF16, F16 or F32: becomes float32 without loss (norms and gates)
 };
-std::string_view Name(StoredAs type);                   // "BF16, F16 or F32"
+std::string_view Name(StoredAs type);  // "BF16, F16 or F32"
 bool Accepts(StoredAs type, std::string_view dtype);
 
 struct NeededTensor {
@@ -42,8 +56,8 @@ struct NeededTensor {
   int32_t expert = -1;
 };
 
-// All of them. `has` tells which names the checkpoint holds: it decides, layer by layer, between the
-// per-expert names and the stacked ones, and between the two names of the gate.
+// All of them. `has` tells which names the checkpoint holds: it decides, layer by layer, between
+// the per-expert names and the stacked ones, and between the two names of the gate.
 std::vector<NeededTensor> NeededTensors(const ModelConfig& config,
                                         const std::function<bool(std::string_view)>& has);
 

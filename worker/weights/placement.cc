@@ -100,28 +100,50 @@ class Placer final {
 
   std::vector<WeightBlock> Blocks() const {
     switch (tensor_.piece) {
-      case WeightPiece::kEmbedding: return {{share_.vocab.first, 0, weights_.embedding}};
-      case WeightPiece::kHead: return {{share_.vocab.first, 0, weights_.head}};
-      case WeightPiece::kFinalNorm: return {{0, 0, Column(weights_.final_norm)}};
-      case WeightPiece::kInputNorm: return {{0, 0, Column(layer_->input_norm)}};
-      case WeightPiece::kPostAttentionNorm: return {{0, 0, Column(layer_->post_attention_norm)}};
-      case WeightPiece::kQkv: return {{3 * share_.heads_first, 0, layer_->qkv}};
-      case WeightPiece::kOutputGate: return {{share_.heads_first, 0, layer_->output_gate}};
-      case WeightPiece::kLightningNorm: return {{share_.heads_first, 0, Column(layer_->lightning_norm)}};
-      case WeightPiece::kOut: return {{0, share_.heads_first, layer_->out}};
-      case WeightPiece::kQ: return {{share_.heads_first, 0, layer_->q}};
-      case WeightPiece::kK: return {{share_.kv_first, 0, layer_->k}};
-      case WeightPiece::kV: return {{share_.kv_first, 0, layer_->v}};
-      case WeightPiece::kO: return {{0, share_.heads_first, layer_->o}};
-      case WeightPiece::kGate: return {{0, 0, layer_->gate}};
-      case WeightPiece::kW1: return {W13(tensor_.expert, 0, 0)};
-      case WeightPiece::kW3: return {W13(tensor_.expert, share_.width, 0)};
-      case WeightPiece::kW2: return {W2(tensor_.expert, 0)};
-      case WeightPiece::kW1Scale: return {W13Scale(0)};
-      case WeightPiece::kW3Scale: return {W13Scale(share_.width)};
-      case WeightPiece::kW2Scale: return {{0, 0, Column(ExpertScales(layer_->w2_scale, tensor_.expert))}};
-      case WeightPiece::kGateUp: return GateUp();
-      case WeightPiece::kDown: return Down();
+      case WeightPiece::kEmbedding:
+        return {{share_.vocab.first, 0, weights_.embedding}};
+      case WeightPiece::kHead:
+        return {{share_.vocab.first, 0, weights_.head}};
+      case WeightPiece::kFinalNorm:
+        return {{0, 0, Column(weights_.final_norm)}};
+      case WeightPiece::kInputNorm:
+        return {{0, 0, Column(layer_->input_norm)}};
+      case WeightPiece::kPostAttentionNorm:
+        return {{0, 0, Column(layer_->post_attention_norm)}};
+      case WeightPiece::kQkv:
+        return {{3 * share_.heads_first, 0, layer_->qkv}};
+      case WeightPiece::kOutputGate:
+        return {{share_.heads_first, 0, layer_->output_gate}};
+      case WeightPiece::kLightningNorm:
+        return {{share_.heads_first, 0, Column(layer_->lightning_norm)}};
+      case WeightPiece::kOut:
+        return {{0, share_.heads_first, layer_->out}};
+      case WeightPiece::kQ:
+        return {{share_.heads_first, 0, layer_->q}};
+      case WeightPiece::kK:
+        return {{share_.kv_first, 0, layer_->k}};
+      case WeightPiece::kV:
+        return {{share_.kv_first, 0, layer_->v}};
+      case WeightPiece::kO:
+        return {{0, share_.heads_first, layer_->o}};
+      case WeightPiece::kGate:
+        return {{0, 0, layer_->gate}};
+      case WeightPiece::kW1:
+        return {W13(tensor_.expert, 0, 0)};
+      case WeightPiece::kW3:
+        return {W13(tensor_.expert, share_.width, 0)};
+      case WeightPiece::kW2:
+        return {W2(tensor_.expert, 0)};
+      case WeightPiece::kW1Scale:
+        return {W13Scale(0)};
+      case WeightPiece::kW3Scale:
+        return {W13Scale(share_.width)};
+      case WeightPiece::kW2Scale:
+        return {{0, 0, Column(ExpertScales(layer_->w2_scale, tensor_.expert))}};
+      case WeightPiece::kGateUp:
+        return GateUp();
+      case WeightPiece::kDown:
+        return Down();
     }
     return {};
   }
@@ -131,12 +153,13 @@ class Placer final {
   // stored matrix.
   WeightBlock W13(int64_t expert, int64_t to_row, int64_t stored) const {
     WeightBlock block{stored + share_.width_first, 0,
-                ExpertRows(layer_->w13, expert, to_row, share_.width)};
+                      ExpertRows(layer_->w13, expert, to_row, share_.width)};
     if (quantize_) block.scales = ExpertScales(layer_->w13_scale, expert).as<float>() + to_row;
     return block;
   }
   WeightBlock W2(int64_t expert, int64_t stored) const {
-    WeightBlock block{stored, share_.width_first, ExpertRows(layer_->w2, expert, 0, config_.hidden)};
+    WeightBlock block{stored, share_.width_first,
+                      ExpertRows(layer_->w2, expert, 0, config_.hidden)};
     if (quantize_) block.scales = ExpertScales(layer_->w2_scale, expert).as<float>();
     return block;
   }
@@ -174,7 +197,8 @@ class Placer final {
 
 }  // namespace
 
-Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank, ExpertFormat experts) {
+Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank,
+                                     ExpertFormat experts) {
   const Share share(config, rank);
   ModelWeights weights;
   Allocator take(weights);
@@ -192,8 +216,8 @@ Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank, 
   return weights;
 }
 
-std::vector<WeightBlock> Place(const NeededTensor& tensor, const ModelConfig& config, RankShare rank,
-                         const ModelWeights& weights) {
+std::vector<WeightBlock> Place(const NeededTensor& tensor, const ModelConfig& config,
+                               RankShare rank, const ModelWeights& weights) {
   return Placer(tensor, config, rank, weights).Blocks();
 }
 

@@ -13,10 +13,10 @@ namespace levin {
 
 // A rectangle of a stored tensor, seen as a matrix [rows, columns], and where it goes.
 struct WeightBlock {
-  int64_t row_first = 0;     // in the stored matrix
+  int64_t row_first = 0;  // in the stored matrix
   int64_t column_first = 0;
-  TensorView to;             // [rows, columns of the slice]; f32, bf16 or int8
-  float* scales = nullptr;   // [rows]: bf16 rows become int8 with these scales; null: as stored
+  TensorView to;            // [rows, columns of the slice]; f32, bf16 or int8
+  float* scales = nullptr;  // [rows]: bf16 rows become int8 with these scales; null: as stored
 };
 
 struct RankShare {
@@ -25,11 +25,12 @@ struct RankShare {
 };
 
 // Zeroed weights of one rank, every view in its place. kResourceExhausted when memory is short.
-Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank, ExpertFormat experts);
+Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank,
+                                     ExpertFormat experts);
 
 // The rank's share of one stored tensor, in ascending order of rows; none for a tensor of which the
 // rank holds nothing.
-std::vector<WeightBlock> Place(const NeededTensor& tensor, const ModelConfig& config, RankShare rank,
-                         const ModelWeights& weights);
+std::vector<WeightBlock> Place(const NeededTensor& tensor, const ModelConfig& config,
+                               RankShare rank, const ModelWeights& weights);
 
 }  // namespace levin

@@ -13,7 +13,8 @@ constexpr int64_t kLengthBytes = 8;
 
 uint64_t LittleEndian(std::span<const std::byte> bytes) {
   uint64_t value = 0;
-  for (size_t i = bytes.size(); i > 0; --i) value = value << 8 | std::to_integer<uint64_t>(bytes[i - 1]);
+  for (size_t i = bytes.size(); i > 0; --i)
+    value = value << 8 | std::to_integer<uint64_t>(bytes[i - 1]);
   return value;
 }
 
@@ -47,15 +48,15 @@ Result<SafetensorsFile> SafetensorsFile::Open(const std::filesystem::path& path)
   const uint64_t claimed = LittleEndian(first);
   const int64_t room = file.size() - kLengthBytes;
   if (claimed > static_cast<uint64_t>(std::min(room, kHeaderBytesMax))) {
-    return Error(Wrong(file, "claims a header of " + std::to_string(claimed) +
-                                 " bytes, expected at most " +
-                                 std::to_string(std::min(room, kHeaderBytesMax)) + " (the file has " +
-                                 std::to_string(file.size()) + ")" + Guess(first)));
+    return Error(
+        Wrong(file, "claims a header of " + std::to_string(claimed) + " bytes, expected at most " +
+                        std::to_string(std::min(room, kHeaderBytesMax)) + " (the file has " +
+                        std::to_string(file.size()) + ")" + Guess(first)));
   }
   std::string header(claimed, '\0');
   RETURN_ERROR_IF(file.Read(kLengthBytes, std::as_writable_bytes(std::span(header))));
-  Result<std::vector<StoredTensor>> tensors = ParseSafetensorsHeader(
-      header, kLengthBytes + static_cast<int64_t>(claimed), file.size());
+  Result<std::vector<StoredTensor>> tensors =
+      ParseSafetensorsHeader(header, kLengthBytes + static_cast<int64_t>(claimed), file.size());
   if (!tensors) {
     return Error(std::move(tensors).error().Annotate("'" + path.string() + "'"));
   }

@@ -1,10 +1,9 @@
 // The header of a safetensors file and the index of a folder of them: text in, checked facts out.
 #include <algorithm>
-#include <optional>
-#include <utility>
-
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
+#include <optional>
+#include <utility>
 
 #include "common/config/json_fields.h"
 #include "common/config/strict_json.h"
@@ -16,9 +15,9 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::pair<std::string_view, int64_t> kWidths[] = {
-    {"BOOL", 1},    {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1},
-    {"U16", 2},     {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},     {"I32", 4},
-    {"F32", 4},     {"U64", 8}, {"I64", 8}, {"F64", 8},     {"C64", 8},
+    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1},
+    {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},     {"I32", 4},
+    {"F32", 4},  {"U64", 8}, {"I64", 8}, {"F64", 8},     {"C64", 8},
 };
 
 std::optional<int64_t> WidthOf(std::string_view dtype) {
@@ -73,8 +72,8 @@ Status CheckSize(const StoredTensor& tensor) {
 }
 
 // Bounds before dtype: an unknown dtype must not hide a range outside the file.
-Result<StoredTensor> ParseEntry(std::string_view name, const json::value& entry,
-                                int64_t data_begin, int64_t data_bytes) {
+Result<StoredTensor> ParseEntry(std::string_view name, const json::value& entry, int64_t data_begin,
+                                int64_t data_bytes) {
   const json::object* fields = entry.if_object();
   if (fields == nullptr) return Error(Wrong(name, "has no object as its entry"));
   const auto shape = Integers(fields->if_contains("shape"));
@@ -107,9 +106,8 @@ Status CheckCover(std::span<const StoredTensor> tensors, int64_t data_begin, int
     expected += tensor.bytes;
   }
   if (expected == file_bytes) return Status::Ok();
-  return InvalidArgument("has " + std::to_string(file_bytes) +
-                         " bytes, expected the " + std::to_string(expected) +
-                         " that its header describes");
+  return InvalidArgument("has " + std::to_string(file_bytes) + " bytes, expected the " +
+                         std::to_string(expected) + " that its header describes");
 }
 
 }  // namespace

@@ -3,14 +3,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <set>
 #include <system_error>
-
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 
 #include "worker/weights/safetensors.h"
 

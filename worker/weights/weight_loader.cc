@@ -1,12 +1,12 @@
 #include "worker/weights/weight_loader.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-#include <xxhash.h>
 
 #include "common/base/check.h"
 #include "worker/weights/block_reader.h"
@@ -20,7 +20,8 @@ namespace {
 using Needed = std::unordered_map<std::string_view, const NeededTensor*>;
 
 bool IsScale(WeightPiece piece) {
-  return piece == WeightPiece::kW1Scale || piece == WeightPiece::kW3Scale || piece == WeightPiece::kW2Scale;
+  return piece == WeightPiece::kW1Scale || piece == WeightPiece::kW3Scale ||
+         piece == WeightPiece::kW2Scale;
 }
 
 Status CheckStored(const SafetensorsFile& file, const StoredTensor& stored,
@@ -61,8 +62,9 @@ Status CheckTensors(const Checkpoint& checkpoint, const std::vector<NeededTensor
     if (!checkpoint.Has(tensor.name)) missing.push_back(tensor.name);
   }
   if (missing.empty() && unknown.empty()) return Status::Ok();
-  std::string message = "the checkpoint's tensors are not those of the network that config.json "
-                        "describes";
+  std::string message =
+      "the checkpoint's tensors are not those of the network that config.json "
+      "describes";
   if (!missing.empty()) message += "; missing, " + ListText(missing);
   if (!unknown.empty()) message += "; unknown, " + ListText(unknown);
   return InvalidArgument(message);

@@ -16,7 +16,7 @@ struct LoadOptions {
   int ranks = 1;
   bool quantize_experts_int8 = false;  // bf16 experts become int8 (model.md 7); stored int8 stays
   // Called from LoadWeights' thread as bytes of this rank arrive; may be empty.
-  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress;
+  std::function<void(int64_t bytes_done, int64_t bytes_total)> progress = {};
 };
 
 // Reads with pread, shard by shard in file order, only this rank's rows; where a column slice or a

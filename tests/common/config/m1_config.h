@@ -1,9 +1,8 @@
 // config.json of the published M1 (model.md 1.1), as a value that tests change.
 #pragma once
 
-#include <string>
-
 #include <boost/json.hpp>
+#include <string>
 
 namespace levin::testing {
 

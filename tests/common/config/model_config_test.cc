@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <sys/stat.h>
 
 #include <fstream>
@@ -14,9 +13,9 @@ namespace levin {
 namespace {
 
 namespace json = boost::json;
-using testing::M1Config;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::M1Config;
 
 Result<ModelConfig> Parse(const json::object& config) {
   return ParseModelConfig(json::serialize(config));
@@ -48,11 +47,11 @@ std::string ErrorOf(const json::object& config) {
 
 // What transformers writes for the same network.
 json::object NativeConfig() {
-  json::object config = Without({"attn_type_list", "layernorm_full_attention_alpha",
-                                 "layernorm_full_attention_beta", "layernorm_linear_attention_alpha",
-                                 "layernorm_linear_attention_beta", "layernorm_mlp_alpha",
-                                 "layernorm_mlp_beta", "postnorm", "rope_theta", "rotary_dim",
-                                 "shared_intermediate_size", "shared_moe_mode"});
+  json::object config =
+      Without({"attn_type_list", "layernorm_full_attention_alpha", "layernorm_full_attention_beta",
+               "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
+               "layernorm_mlp_alpha", "layernorm_mlp_beta", "postnorm", "rope_theta", "rotary_dim",
+               "shared_intermediate_size", "shared_moe_mode"});
   config["architectures"] = {"MiniMaxForCausalLM"};
   config["model_type"] = "minimax";
   json::array kinds;
@@ -99,13 +98,27 @@ TEST(ModelConfig, ReadsThePublishedFile) {
 }
 
 TEST(ModelConfig, EveryNeededKeyIsMissedByName) {
-  for (const char* key :
-       {"attn_type_list", "num_hidden_layers", "hidden_size", "num_attention_heads",
-        "num_key_value_heads", "head_dim", "rotary_dim", "rope_theta", "max_position_embeddings",
-        "intermediate_size", "num_local_experts", "num_experts_per_tok", "postnorm",
-        "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
-        "layernorm_full_attention_alpha", "layernorm_full_attention_beta", "layernorm_mlp_alpha",
-        "layernorm_mlp_beta", "rms_norm_eps", "vocab_size"}) {
+  for (const char* key : {"attn_type_list",
+                          "num_hidden_layers",
+                          "hidden_size",
+                          "num_attention_heads",
+                          "num_key_value_heads",
+                          "head_dim",
+                          "rotary_dim",
+                          "rope_theta",
+                          "max_position_embeddings",
+                          "intermediate_size",
+                          "num_local_experts",
+                          "num_experts_per_tok",
+                          "postnorm",
+                          "layernorm_linear_attention_alpha",
+                          "layernorm_linear_attention_beta",
+                          "layernorm_full_attention_alpha",
+                          "layernorm_full_attention_beta",
+                          "layernorm_mlp_alpha",
+                          "layernorm_mlp_beta",
+                          "rms_norm_eps",
+                          "vocab_size"}) {
     const std::string named = "'" + std::string(key);
     EXPECT_THAT(ErrorOf(Without({key})), AllOf(HasSubstr(named), HasSubstr("missing"))) << key;
     EXPECT_THAT(ErrorOf(With(key, "null")), AllOf(HasSubstr(named), HasSubstr("missing"))) << key;
@@ -156,16 +169,20 @@ TEST(ModelConfig, WrongValuesAreNamedWithWhatWasExpected) {
       {"use_qk_norm", "true", "use_qk_norm"},
       {"postnorm", "1", "is 1, expected true or false"},
       {"tie_word_embeddings", "\"no\"", "expected true or false"},
-      {"architectures", "[\"LlamaForCausalLM\"]", "MiniMaxText01ForCausalLM, MiniMaxM1ForCausalLM, MiniMaxForCausalLM"},
+      {"architectures", "[\"LlamaForCausalLM\"]",
+       "MiniMaxText01ForCausalLM, MiniMaxM1ForCausalLM, MiniMaxForCausalLM"},
       {"architectures", "[]", "a list of one name"},
       {"architectures", "[\"MiniMaxVL01ForConditionalGeneration\"]", "expected one of"},
       {"text_config", "{}", "vision-language"},
-      {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", "rope_scaling.rope_type' is \"yarn\", expected \"default\""},
+      {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}",
+       "rope_scaling.rope_type' is \"yarn\", expected \"default\""},
       {"rope_scaling", "{\"factor\":4}", "rope_scaling.factor"},
       {"rope_parameters", "{\"rope_type\":\"linear\"}", "rope_parameters.rope_type' is \"linear\""},
       {"rope_parameters", "{\"factor\":2}", "rope_parameters.factor"},
-      {"rope_parameters", "{\"rope_theta\":10000}", "rope_parameters.rope_theta' gives 10000, but 'rope_theta' gives 1e+07"},
-      {"rope_parameters", "{\"partial_rotary_factor\":0.25}", "gives 32, but 'rotary_dim' gives 64"},
+      {"rope_parameters", "{\"rope_theta\":10000}",
+       "rope_parameters.rope_theta' gives 10000, but 'rope_theta' gives 1e+07"},
+      {"rope_parameters", "{\"partial_rotary_factor\":0.25}",
+       "gives 32, but 'rotary_dim' gives 64"},
       {"partial_rotary_factor", "1.0", "gives 128, but 'rotary_dim' gives 64"},
       {"layer_types", "[\"full_attention\"]", "the same layer kinds as 'attn_type_list'"},
       {"layer_types", "[\"mamba\"]", "layer_types[0]' is \"mamba\""},
@@ -211,11 +228,13 @@ TEST(ModelConfig, AllAliasesDescribeTheSameNetwork) {
     other.architecture = whole.architecture;
     EXPECT_EQ(other, whole);
   };
-  for (const char* name : {"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM", "MiniMaxForCausalLM"}) {
+  for (const char* name :
+       {"MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM", "MiniMaxForCausalLM"}) {
     same_network(Parse(With("architectures", std::vector<std::string>{name})));
   }
   same_network(Parse(NativeConfig()));
-  for (const char* type : {"minimax_m1", "MiniMaxM1", "minimax_text_01", "MiniMaxText01", "minimax"}) {
+  for (const char* type :
+       {"minimax_m1", "MiniMaxM1", "minimax_text_01", "MiniMaxText01", "minimax"}) {
     json::object config = Without({"architectures"});
     config["model_type"] = type;
     same_network(Parse(config));
