@@ -1,5 +1,9 @@
 // HTTP/1.1 with keep-alive, whole and streamed replies, over Asio and Beast's parser (both live in
 // http_server.cc alone). The router's API and every rank's health and metrics are served by it.
+//
+// What the server answers itself, in OpenAI's error shape, closing the connection: 400 malformed,
+// 408 too slow, 413 body over the limit (not read), 417 unknown expectation, 431 headers over the
+// limit, 501 transfer coding other than chunked, 503 too many connections, 505 other versions.
 #pragma once
 
 #include <cstdint>
@@ -36,19 +40,35 @@ struct HttpResponse {
 
 // The reply to one request. Any thread may call any method; exactly one of Send or StartStream …
 // Finish/Abort ends it. When all references are dropped without an end, the client gets a 500 (or
-// its stream is cut).
+// its stream is cut). A callback given to OnGone must not own the responder.
 class HttpResponder {
  public:
   virtual ~HttpResponder() = default;
   virtual void Send(HttpResponse response) = 0;
+  // Status and headers leave with the first Write, ping or end, not before.
   virtual void StartStream(int status, HttpHeaders headers) = 0;
+  // A whole reply, also in place of a started stream as long as nothing of it has left. False when
+  // it has (or the reply is over): the error then has to be said inside the stream.
+  virtual bool SendInstead(HttpResponse response) {
+    static_cast<void>(response);
+    return false;
+  }
+  // While the stream is silent for `interval_ms`, the server writes `bytes` (and, if nothing has
+  // left yet, status and headers before them). 0 turns it off. Once, before or after StartStream.
+  virtual void SetPing(int64_t interval_ms, std::string bytes) {
+    static_cast<void>(interval_ms);
+    static_cast<void>(bytes);
+  }
   // Queues bytes of a chunked body. False when the client is gone (or the reply is over).
   virtual bool Write(std::string bytes) = 0;
-  virtual size_t buffered_bytes() const = 0;  // queued and not yet handed to the socket
+  virtual size_t buffered_bytes() const = 0;  // queued and not yet taken by the socket
   virtual void Finish() = 0;  // the terminating chunk
-  virtual void Abort() = 0;   // closes the connection without it: an error after the first byte
-  // Called once, from a server thread, when the client leaves before the end (FIN, RST, or a write
-  // stuck for longer than the limit); at once if it is gone already.
+  // After what is queued has left, closes the connection without the terminating chunk: an error
+  // after the first byte.
+  virtual void Abort() = 0;
+  // Called once, from a server thread, when the client leaves before the end (FIN, RST, a write
+  // stuck for longer than the limit, a full buffer) or the server stops; at once if it is gone
+  // already. Not called after the end.
   virtual void OnGone(std::function<void()> callback) = 0;
 };
 
@@ -62,8 +82,11 @@ struct HttpServerOptions {
   size_t header_bytes_max = 64 * 1024;
   size_t body_bytes_max = 32u << 20;
   int connections_max = 4096;
-  int64_t write_stuck_ms_max = 60'000;
-  int64_t read_idle_ms_max = 120'000;  // of a keep-alive connection, and of a request that dribbles
+  size_t stream_bytes_max = 16u << 20;   // unsent bytes of a stream; above, its client is dropped
+  int64_t write_stuck_ms_max = 60'000;   // without one byte taken by the client
+  // Of a keep-alive connection without a request. A request that has begun must be here within
+  // this time plus a second for each 16 KiB of it (else 408).
+  int64_t read_idle_ms_max = 120'000;
 };
 
 class HttpServer {
@@ -72,8 +95,11 @@ class HttpServer {
   static Result<std::unique_ptr<HttpServer>> Start(HttpServerOptions options, HttpHandler handler);
   virtual ~HttpServer() = default;  // stops
   virtual uint16_t port() const = 0;
-  virtual void StopAccepting() = 0;  // first part of a drain: open connections go on
-  virtual void Stop() = 0;           // closes everything, joins the threads
+  // First part of a drain: the port is given back, open connections go on, each reply from now on
+  // says `connection: close`.
+  virtual void StopAccepting() = 0;
+  // Closes everything, joins the threads. Not from a server thread.
+  virtual void Stop() = 0;
   virtual int open_connections() const = 0;
 };
 
