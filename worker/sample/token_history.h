@@ -10,7 +10,7 @@
 namespace levin {
 
 struct TokenHistory {
-  std::vector<TokenId> prompt;  // distinct ids; only where the repetition penalty is on
+  std::vector<TokenId> prompt;  // distinct ids, ascending; only where the repetition penalty is on
   std::vector<TokenId> output;  // all drawn ids, in order
   std::unordered_map<TokenId, int32_t> output_counts;
 
