@@ -30,7 +30,7 @@ struct SampledToken {
   TokenId token = 0;
   float logprob = 0;                // of the raw logits; only where asked
   int32_t rank = 0;                 // 1 = most likely; 0 where not asked
-  std::vector<TopLogprob> top;      // the k best, best first
+  std::vector<TopLogprob> top = {}; // the k best, best first
 };
 
 struct Usage {

@@ -46,7 +46,7 @@ struct BatchPlan {
 // What a step brought: one entry per row with draws > 0, in row order.
 struct RowSample {
   SequenceId sequence = 0;
-  SampledToken token;
+  SampledToken token = {};
   bool numeric_fault = false;  // NaN in this row's logits: that generation ends, the others go on
 };
 

@@ -30,7 +30,7 @@ struct TokenDrawn {
 };
 struct Ended {
   FinishReason reason = FinishReason::kNone;
-  Usage usage;
+  Usage usage = {};
   uint64_t ids_hash = 0;  // XXH3-64 over the output ids as little-endian u32
 };
 struct Failed {
