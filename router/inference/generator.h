@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
@@ -32,6 +33,9 @@ class Generator final {
   const ServedModel& model() const { return model_; }
   // 0: no group was seen yet and no limit was given.
   int64_t window() const;
+
+  // Of model and group; "" while no group is known.
+  std::string fingerprint() const;
 
   // Everything that can be wrong with a request is found here, before a byte is answered.
   // kUnavailable NO_GROUP while no group is known.

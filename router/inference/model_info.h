@@ -36,7 +36,7 @@ struct ModelInfo {
   std::string architecture;        // as config.json names it
   std::string family;              // "M1" or "TEXT_01"
   std::string dtype, quantization;
-  std::string fingerprint;         // changes whenever equal seeds may give other tokens
+  uint64_t weights_hash = 0;       // of config.json and the list of weight files
   int64_t created_unix_s = 0;
   int64_t max_model_len = 0;       // by option; 0: the group's (see WindowOf)
   int64_t max_output_tokens = 0;   // cap of an explicit max_tokens; 0: none
@@ -54,6 +54,10 @@ struct ModelInfo {
 // the tokenizer. `now_unix_s` becomes `created`.
 Result<ModelInfo> LoadModelInfo(const RouterOptions& options, const Tokenizer& tokenizer,
                                 int64_t now_unix_s);
+
+// "fp_" and 16 hex digits: another one whenever equal seeds may give other tokens (server version,
+// weights, number formats, parallel layout).
+std::string FingerprintOf(const ModelInfo& info, int32_t ranks, uint64_t model_digest);
 
 // Tokens of prompt and output together that a request may have: the option's and the group's limit,
 // whichever is smaller; 0: unknown yet (no group was seen and no option given).

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ class Tokenizer;
 struct PreparedRequest {
   Generation generation;  // ordinal, request_id and attempt are the engine client's
   std::vector<std::string> stop;
-  std::vector<TokenId> end_ids;  // end token and extra ids: they end a reply without a stop_reason
+  std::optional<TokenId> eos;  // ends the reply without a stop_reason; unset with ignore_eos
   bool include_stop = false;
   bool skip_special_tokens = true;
   ReplyOptions reply;
@@ -31,6 +32,7 @@ struct PreparedRequest {
 
 struct RequestLimits {
   int64_t window = 0;        // WindowOf, > 0
+  int64_t max_new_tokens = 0;  // the group's cap of one output; 0: none
   uint64_t random_seed = 0;  // used where the request has no seed
   int64_t now_unix_ms = 0;
   int64_t timeout_ms = 0;    // the server's own; 0: none. The earlier of both counts

@@ -1,0 +1,63 @@
+#include "router/inference/generator.h"
+
+#include <random>
+#include <utility>
+
+#include "router/inference/call_slot.h"
+#include "router/inference/reply_stream.h"
+
+namespace levin {
+namespace {
+
+constexpr int64_t kRetryAfterMs = 1000;
+
+// From the system's entropy: requests without a seed must not repeat each other, whatever router
+// they went through.
+uint64_t RandomSeed() {
+  std::random_device source;
+  return uint64_t{source()} << 32 | source();
+}
+
+}  // namespace
+
+Generator::Generator(const ServedModel& model, EngineClient& engine, const Clock& clock,
+                     int64_t request_timeout_ms)
+    : model_(model), engine_(engine), clock_(clock), request_timeout_ms_(request_timeout_ms) {}
+
+int64_t Generator::window() const {
+  const auto group = engine_.group();
+  return WindowOf(model_.info(), group == nullptr ? 0 : group->max_model_len);
+}
+
+std::string Generator::fingerprint() const {
+  const auto group = engine_.group();
+  if (group == nullptr) return {};
+  return FingerprintOf(model_.info(), group->ranks, group->model_digest);
+}
+
+Result<PreparedRequest> Generator::Prepare(InferenceRequest request) const {
+  const auto group = engine_.group();
+  if (group == nullptr) {
+    return Error(Status(Code::kUnavailable, "NO_GROUP", "no worker group is ready to answer")
+                     .WithRetryAfterMs(kRetryAfterMs));
+  }
+  const RequestLimits limits{.window = WindowOf(model_.info(), group->max_model_len),
+                             .max_new_tokens = group->max_new_tokens,
+                             .random_seed = RandomSeed(),
+                             .now_unix_ms = clock_.UnixMs(),
+                             .timeout_ms = request_timeout_ms_};
+  return PrepareRequest(std::move(request), model_.info(), model_.tokenizer(), limits);
+}
+
+Result<std::shared_ptr<Reply>> Generator::Start(PreparedRequest request,
+                                                std::unique_ptr<ReplySink> sink) {
+  auto slot = std::make_shared<CallSlot>();
+  auto stream = std::make_unique<ReplyStream>(request, model_.tokenizer(), clock_, std::move(sink),
+                                              slot);
+  ASSIGN_OR_RETURN(std::unique_ptr<Call> call,
+                   engine_.Submit(std::move(request.generation), std::move(stream)));
+  slot->Attach(std::move(call));
+  return slot;
+}
+
+}  // namespace levin
