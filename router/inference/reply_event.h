@@ -51,10 +51,10 @@ enum class ReplyFinish : uint8_t { kStop, kLength, kToolCalls, kCancelled };
 
 struct ChoiceFinishedEvent {
   ReplyFinish reason = ReplyFinish::kStop;
-  std::optional<std::string> stop_string;  // at most one of the two; neither for the end token
-  std::optional<TokenId> stop_token;
+  std::optional<std::string> stop_string = {};  // at most one of the two; neither for the end token
+  std::optional<TokenId> stop_token = {};
   bool content_is_null = false;  // chat: nothing but tool calls or cut reasoning came out
-  std::vector<SampledToken> tokens;  // those without text behind the last text
+  std::vector<SampledToken> tokens = {};  // those without text behind the last text
 };
 
 struct ReplyUsage {
