@@ -143,10 +143,7 @@ void CheckTemplateFields(FieldReader& reader) {
                          "add_generation_prompt: true contradicts continue_final_message: true"));
   }
   reader.Object("chat_template_kwargs");
-  if (reader.Bool("add_special_tokens").value_or(false)) {
-    reader.Fail(Unsupported("add_special_tokens",
-                            "add_special_tokens: true is not supported: the template has them"));
-  }
+  reader.Bool("add_special_tokens");  // no effect: this tokenizer adds none
   if (reader.Bool("echo").value_or(false)) {
     reader.Fail(Unsupported("echo", "echo is not supported in chat yet"));
   }
@@ -256,7 +253,7 @@ Result<CompletionRequest> ParseCompletionRequest(std::string_view body) {
   ReadCompletionLogprobs(reader, out);
   reader.Bool("add_special_tokens");  // no effect: this tokenizer adds none
   out.inference.max_tokens_least = 0;
-  if (!out.inference.max_tokens) out.inference.max_tokens = kCompletionTokensDefault;
+  out.inference.default_max_tokens = kCompletionTokensDefault;
   RefuseUnsupported(reader);
   RETURN_ERROR_IF(reader.status());
   ASSIGN_OR_RETURN(out.prompts, ReadPrompts(reader));

@@ -38,6 +38,7 @@ struct InferenceRequest {
 
   std::optional<int64_t> max_tokens, min_tokens;
   int64_t max_tokens_least = 1;  // completions accept 0: prefill only
+  std::optional<int64_t> default_max_tokens;  // in place of the model's
   std::vector<std::string> stop;
   std::vector<int64_t> stop_token_ids;
   bool ignore_eos = false;

@@ -222,7 +222,8 @@ Result<int32_t> ChooseMaxTokens(const InferenceRequest& request, const ModelInfo
 
   if (!request.max_tokens) {
     if (prompt >= limits.window) return Error(ContextExceeded(request, limits.window, prompt, 1));
-    return static_cast<int32_t>(std::min({model.default_max_tokens, limits.window - prompt, cap}));
+    const int64_t usual = request.default_max_tokens.value_or(model.default_max_tokens);
+    return static_cast<int32_t>(std::min({usual, limits.window - prompt, cap}));
   }
   const int64_t asked = *request.max_tokens;
   const std::string& param = request.max_tokens_param;
