@@ -19,7 +19,7 @@ constexpr std::string_view kInvalid = "invalid_request_error";
 
 constexpr ErrorRow kByReason[] = {
     {"INVALID_JSON", 400, kInvalid, "invalid_json"},
-    {"MISSING_PARAMETER", 400, kInvalid, "missing_required_parameter"},
+    {"MISSING_REQUIRED_PARAMETER", 400, kInvalid, "missing_required_parameter"},
     {"INVALID_TYPE", 400, kInvalid, "invalid_type"},
     {"INVALID_FIELD", 400, kInvalid, "invalid_value"},
     {"INVALID_SCHEMA", 400, kInvalid, "invalid_schema"},

@@ -18,7 +18,7 @@ constexpr size_t kPromptsMax = 256;
 constexpr int64_t kCompletionTokensDefault = 16;  // OpenAI's
 
 Status Missing(const std::string& field) {
-  return Status(Code::kInvalidArgument, "MISSING_PARAMETER", field + " is required")
+  return Status(Code::kInvalidArgument, "MISSING_REQUIRED_PARAMETER", field + " is required")
       .WithParam(field);
 }
 

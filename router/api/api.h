@@ -1,0 +1,55 @@
+// The HTTP API: which path does what, who may, and what everybody else is told. All else is in the
+// handlers.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "common/http/http_server.h"
+#include "router/api/api_call.h"
+#include "router/dispatch/engine_client.h"
+#include "router/inference/api_keys.h"
+#include "router/inference/generator.h"
+
+namespace levin {
+
+struct ApiOptions {
+  std::vector<std::string> api_keys;          // none: every route is open
+  std::function<std::string()> metrics_text;  // what /metrics says
+};
+
+// Any thread may call any method. Generator, engine and clock must live longer than the server that
+// runs the handler, and so must the Api.
+class Api final {
+ public:
+  Api(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options);
+
+  HttpHandler handler();
+
+  // New requests are refused from now on; those that run go on.
+  void Drain() { draining_ = true; }
+  // OK when a request would be served now.
+  Status ready() const;
+
+ private:
+  struct Route;
+  static const std::vector<Route>& Routes();
+
+  void Handle(HttpRequest request, std::shared_ptr<HttpResponder> responder);
+  void Answer(ApiCall call);
+  Status Admit(const Route& route, const HttpRequest& request) const;
+
+  Generator& generator_;
+  const EngineClient& engine_;
+  const Clock& clock_;
+  const ApiKeys keys_;
+  const std::function<std::string()> metrics_text_;
+  std::atomic<bool> draining_ = false;
+};
+
+}  // namespace levin

@@ -1,0 +1,58 @@
+// One request on its way through the API: what came, and where the answer goes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "common/base/status.h"
+#include "common/http/http_server.h"
+
+namespace levin {
+
+// Adds to every reply what all replies have: the request's id, and leave for browsers. Any thread.
+class ApiResponder final : public HttpResponder {
+ public:
+  ApiResponder(std::shared_ptr<HttpResponder> inner, std::string request_id)
+      : inner_(std::move(inner)), request_id_(std::move(request_id)) {}
+
+  // Before the reply begins.
+  void set_request_id(std::string request_id) { request_id_ = std::move(request_id); }
+  const std::string& request_id() const { return request_id_; }
+  void SendError(const Status& status);
+  void SendJson(std::string body);
+
+  void Send(HttpResponse response) override;
+  void StartStream(int status, HttpHeaders headers) override;
+  bool Write(std::string bytes) override { return inner_->Write(std::move(bytes)); }
+  size_t buffered_bytes() const override { return inner_->buffered_bytes(); }
+  void Finish() override { inner_->Finish(); }
+  void Abort() override { inner_->Abort(); }
+  void OnGone(std::function<void()> callback) override { inner_->OnGone(std::move(callback)); }
+
+ private:
+  void AddHeaders(HttpHeaders& headers) const;
+
+  const std::shared_ptr<HttpResponder> inner_;
+  std::string request_id_;
+};
+
+struct ApiCall {
+  HttpRequest request;
+  std::shared_ptr<ApiResponder> responder;
+  bool id_from_header = false;
+};
+
+// An id as clients may send one, cut to 128 characters; kInvalidArgument unless all of it is visible
+// ASCII.
+Result<std::string> CheckRequestId(std::string_view id, const std::string& param);
+// 32 hex digits.
+std::string NewRequestId();
+
+// The id of the body counts where no header gave one.
+Status AdoptBodyId(ApiCall& call, const std::string& body_id);
+
+// Of x-levin-timeout-ms; 0: none.
+Result<int64_t> TimeoutOf(const HttpRequest& request);
+
+}  // namespace levin

@@ -1,0 +1,12 @@
+// POST /v1/completions
+#pragma once
+
+#include "common/base/clock.h"
+#include "router/api/api_call.h"
+#include "router/inference/generator.h"
+
+namespace levin {
+
+void HandleCompletion(ApiCall call, Generator& generator, const Clock& clock);
+
+}  // namespace levin
