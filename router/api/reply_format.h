@@ -46,7 +46,7 @@ struct ChunkParts {
   const ToolStartEvent* tool_start = nullptr;
   const ToolArgsEvent* tool_args = nullptr;
   const ChoiceFinishedEvent* finish = nullptr;
-  std::vector<SampledToken> tokens;     // of all of them
+  std::vector<SampledToken> tokens = {};  // of all of them
   const ReplyUsage* usage = nullptr;    // continuous_usage_stats
 };
 
