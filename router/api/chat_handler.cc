@@ -17,7 +17,7 @@ Status Chat(ApiCall& call, Generator& generator, const Clock& clock) {
   ASSIGN_OR_RETURN_STATUS(request.inference.timeout_ms, TimeoutOf(call.request));
   ASSIGN_OR_RETURN_STATUS(ChatPrompt prompt, generator.model().EncodeChat(call.request.body));
   request.inference.prompt = std::move(prompt.ids);
-  request.inference.reply.starts_in_reasoning = prompt.starts_in_reasoning;
+  request.inference.reply.think_start = prompt.think_start;
   const bool include_reasoning = request.inference.reply.include_reasoning;
 
   std::vector<PreparedRequest> prepared;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/types.h"
+#include "router/text/reasoning_parser.h"
 
 namespace levin {
 
@@ -18,7 +19,7 @@ struct ReplyOptions {
   bool parse_tools = false;    // the request has tools and tool_choice is not "none"
   bool parallel_tool_calls = true;
   bool include_reasoning = true;
-  bool starts_in_reasoning = false;  // the prompt ends inside an open <think>
+  ThinkStart think_start = ThinkStart::kNone;  // where the prompt ends
 };
 
 struct InferenceRequest {

@@ -109,6 +109,14 @@ int64_t DefaultMaxTokens(const RouterOptions& options, const GenerationDefaults&
   return family == ModelConfig::Family::kM1 ? kDefaultTokensM1 : kDefaultTokensText01;
 }
 
+Result<bool> ParsesReasoning(const std::string& option, ModelConfig::Family family) {
+  if (option == "none") return false;
+  if (option == "minimax_m1") return true;
+  if (option == "auto") return family == ModelConfig::Family::kM1;
+  return Error(InvalidArgument("--reasoning-parser must be none, minimax_m1 or auto, got '" +
+                               option + "'"));
+}
+
 // config.json and, where there is one, the index that names every weight file: a stand-in for the
 // weights themselves, which the router never reads.
 uint64_t WeightsHash(const std::filesystem::path& model_dir) {
@@ -165,6 +173,10 @@ Result<ModelInfo> LoadModelInfo(const RouterOptions& options, const Tokenizer& t
   info.quantization = options.quantization;
   info.weights_hash = WeightsHash(options.model);
   info.created_unix_s = now_unix_s;
+  ASSIGN_OR_RETURN(info.parse_reasoning, ParsesReasoning(options.reasoning_parser, config.family));
+  info.tool_family =
+      config.family == ModelConfig::Family::kM1 ? ToolFamily::kM1 : ToolFamily::kText01;
+  info.function_call = tokenizer.FindAdded("<function_call>");
   info.max_model_len = options.max_model_len;
   info.max_output_tokens = options.max_output_tokens;
   info.default_max_tokens = DefaultMaxTokens(options, defaults, config.family);

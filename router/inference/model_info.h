@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/base/types.h"
 #include "common/config/options.h"
+#include "router/text/tool_parser.h"
 
 namespace levin {
 
@@ -46,6 +47,9 @@ struct ModelInfo {
   TokenId eos = 0;                 // the end token
   std::vector<TokenId> extra_stop_ids;  // of generation_config.json, without eos
   GenerationDefaults defaults;
+  bool parse_reasoning = false;    // the think block of chat replies goes into its own field
+  ToolFamily tool_family = ToolFamily::kNone;
+  std::optional<TokenId> function_call;  // the id of <function_call>, where there is one
 
   bool Serves(std::string_view name) const;
 };

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "router/text/tokenizer.h"
+
 namespace levin {
 namespace {
 
@@ -20,9 +22,13 @@ ReplyBuilder::ReplyBuilder(const PreparedRequest& request, const Tokenizer& toke
       min_tokens_(request.generation.sampling.min_tokens),
       max_tokens_(request.generation.max_new_tokens),
       include_stop_(request.include_stop),
+      skip_special_tokens_(request.skip_special_tokens),
+      tokenizer_(tokenizer),
       text_(tokenizer, {.stop = request.stop,
                         .skip_special_tokens = request.skip_special_tokens,
-                        .include_stop = request.include_stop}) {}
+                        .include_stop = request.include_stop}) {
+  if (request.parser) parser_.emplace(*request.parser);
+}
 
 void ReplyBuilder::Push(std::span<const SampledToken> tokens, std::vector<ReplyEvent>& out) {
   for (const SampledToken& token : tokens) {
@@ -34,23 +40,28 @@ void ReplyBuilder::Push(std::span<const SampledToken> tokens, std::vector<ReplyE
 void ReplyBuilder::PushOne(const SampledToken& token, std::vector<ReplyEvent>& out) {
   if (completion_tokens_++ == 0) out.push_back(FirstTokenEvent{});
   unshown_.push_back(token);
+  if (parser_) {
+    text_begins_.push_back(text_bytes_);
+    const bool hidden = skip_special_tokens_ && tokenizer_.IsSpecial(token.token);
+    if (!hidden) text_bytes_ += tokenizer_.Bytes(token.token).size();
+  }
   if (std::find(stop_ids_.begin(), stop_ids_.end(), token.token) != stop_ids_.end()) {
     return PushStopId(token.token, out);
   }
   TextStream::Piece piece = text_.Push(token.token, completion_tokens_ >= min_tokens_);
-  Show(std::move(piece.text), out);
-  if (piece.stopped) {
+  const bool stopped = piece.stopped;
+  std::string stop_string = std::move(piece.stop_string);
+  Show(std::move(piece), out);
+  if (stopped) {
     ended_by_text_ = true;
-    return End({.reason = ReplyFinish::kStop, .stop_string = std::move(piece.stop_string)}, out);
+    return End({.reason = ReplyFinish::kStop, .stop_string = std::move(stop_string)}, out);
   }
   if (completion_tokens_ >= max_tokens_) End({.reason = ReplyFinish::kLength}, out);
 }
 
 // The end token or a stop id: its text is hidden, unless it is asked for like a stop string's.
 void ReplyBuilder::PushStopId(TokenId token, std::vector<ReplyEvent>& out) {
-  TextStream::Piece piece =
-      include_stop_ ? text_.Push(token, /*check_stop=*/false) : text_.PushHidden(token);
-  Show(std::move(piece.text), out);
+  Show(include_stop_ ? text_.Push(token, /*check_stop=*/false) : text_.PushHidden(token), out);
   ChoiceFinishedEvent end{.reason = ReplyFinish::kStop};
   if (token != eos_) end.stop_token = token;
   End(std::move(end), out);
@@ -60,19 +71,62 @@ void ReplyBuilder::Finish(ReplyFinish reason, std::vector<ReplyEvent>& out) {
   if (!finished_) End({.reason = reason}, out);
 }
 
-void ReplyBuilder::Show(std::string text, std::vector<ReplyEvent>& out) {
+void ReplyBuilder::Show(TextStream::Piece piece, std::vector<ReplyEvent>& out) {
+  if (parser_) return ShowParts(parser_->Push(piece.text, piece.specials), out);
+  ShowText(TextKind::kContent, std::move(piece.text), out);
+}
+
+void ReplyBuilder::ShowParts(std::vector<ReplyPart> parts, std::vector<ReplyEvent>& out) {
+  for (ReplyPart& part : parts) {
+    switch (part.kind) {
+      case ReplyPart::Kind::kContent:
+        ShowText(TextKind::kContent, std::move(part.text), out);
+        break;
+      case ReplyPart::Kind::kReasoning:
+        ShowText(TextKind::kReasoning, std::move(part.text), out);
+        break;
+      case ReplyPart::Kind::kToolStart:
+        out.push_back(ToolStartEvent{part.index, std::move(part.id), std::move(part.name),
+                                     std::exchange(unshown_, {})});
+        break;
+      case ReplyPart::Kind::kToolArgs:
+        out.push_back(
+            ToolArgsEvent{part.index, std::move(part.text), std::exchange(unshown_, {})});
+        break;
+    }
+  }
+}
+
+// Neighbours of one kind, of several tokens that came at once, are one delta.
+void ReplyBuilder::ShowText(TextKind kind, std::string text, std::vector<ReplyEvent>& out) {
   if (text.empty()) return;
   auto* last = out.empty() ? nullptr : std::get_if<DeltaEvent>(&out.back());
-  if (last == nullptr) last = &std::get<DeltaEvent>(out.emplace_back(DeltaEvent{}));
+  if (last == nullptr || last->kind != kind) {
+    last = &std::get<DeltaEvent>(out.emplace_back(DeltaEvent{kind, {}, {}}));
+  }
   last->text += text;
   MoveTokens(unshown_, last->tokens);
 }
 
 void ReplyBuilder::End(ChoiceFinishedEvent end, std::vector<ReplyEvent>& out) {
   finished_ = true;
-  if (!ended_by_text_) Show(text_.Flush(), out);
+  if (!ended_by_text_) Show(text_.FlushPiece(), out);
+  if (parser_) {
+    const bool by_length = end.reason == ReplyFinish::kLength;
+    ShowParts(parser_->Flush(by_length ? FinishReason::kLength : FinishReason::kStop), out);
+    if (parser_->ends_in_tool_calls()) end.reason = ReplyFinish::kToolCalls;
+    end.content_is_null = parser_->content_is_null();
+    CountReasoning();
+  }
   MoveTokens(unshown_, end.tokens);
   out.push_back(std::move(end));
+}
+
+// Tokens whose text begins before the end of the closing tag.
+void ReplyBuilder::CountReasoning() {
+  const size_t end = parser_->reasoning_bytes();
+  reasoning_tokens_ =
+      std::lower_bound(text_begins_.begin(), text_begins_.end(), end) - text_begins_.begin();
 }
 
 }  // namespace levin

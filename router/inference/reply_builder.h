@@ -12,6 +12,7 @@
 #include "common/inference/generation.h"
 #include "router/inference/reply_event.h"
 #include "router/inference/request_check.h"
+#include "router/text/reply_parser.h"
 #include "router/text/text_stream.h"
 
 namespace levin {
@@ -32,20 +33,28 @@ class ReplyBuilder final {
   // The leader does not know of the end: it has to be told.
   bool ended_by_text() const { return ended_by_text_; }
   int64_t completion_tokens() const { return completion_tokens_; }
-  int64_t reasoning_tokens() const { return reasoning_tokens_; }
+  int64_t reasoning_tokens() const { return reasoning_tokens_; }  // once finished
 
  private:
   void PushOne(const SampledToken& token, std::vector<ReplyEvent>& out);
   void PushStopId(TokenId token, std::vector<ReplyEvent>& out);
-  void Show(std::string text, std::vector<ReplyEvent>& out);
+  void Show(TextStream::Piece piece, std::vector<ReplyEvent>& out);
+  void ShowParts(std::vector<ReplyPart> parts, std::vector<ReplyEvent>& out);
+  void ShowText(TextKind kind, std::string text, std::vector<ReplyEvent>& out);
+  void CountReasoning();
   void End(ChoiceFinishedEvent end, std::vector<ReplyEvent>& out);
 
   const std::optional<TokenId> eos_;
   const std::vector<TokenId> stop_ids_;
   const int64_t min_tokens_, max_tokens_;
   const bool include_stop_;
+  const bool skip_special_tokens_;
+  const Tokenizer& tokenizer_;
   TextStream text_;
+  std::optional<ReplyParser> parser_;  // none: all text is content
   std::vector<SampledToken> unshown_;  // drawn, not in any event yet
+  std::vector<size_t> text_begins_;  // [tokens] bytes of text before each; with a parser
+  size_t text_bytes_ = 0;
   int64_t completion_tokens_ = 0;
   int64_t reasoning_tokens_ = 0;
   bool finished_ = false;

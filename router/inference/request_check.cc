@@ -286,6 +286,16 @@ Status FillStopping(InferenceRequest& request, const ModelInfo& model, int32_t m
   return {};
 }
 
+ReplyParserOptions ParserOf(const ReplyOptions& reply, const ModelInfo& model) {
+  return {.reasoning = model.parse_reasoning,
+          .include_reasoning = reply.include_reasoning,
+          .tools = reply.parse_tools ? model.tool_family : ToolFamily::kNone,
+          .parallel_tool_calls = reply.parallel_tool_calls,
+          .start = reply.think_start,
+          .function_call = model.function_call,
+          .id_seed = std::nullopt};
+}
+
 int64_t DeadlineOf(const InferenceRequest& request, const RequestLimits& limits) {
   int64_t timeout_ms = request.timeout_ms;
   if (limits.timeout_ms > 0 && (timeout_ms <= 0 || limits.timeout_ms < timeout_ms)) {
@@ -307,7 +317,7 @@ Result<PreparedRequest> PrepareRequest(InferenceRequest request, const ModelInfo
                    ChooseMaxTokens(request, model, limits, out.prompt_tokens()));
   RETURN_ERROR_IF(FillStopping(request, model, generation.max_new_tokens, out));
   generation.deadline_unix_ms = DeadlineOf(request, limits);
-  out.reply = request.reply;
+  if (request.reply.chat) out.parser = ParserOf(request.reply, model);
   return out;
 }
 

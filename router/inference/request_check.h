@@ -12,6 +12,7 @@
 #include "common/inference/generation.h"
 #include "router/inference/inference_request.h"
 #include "router/inference/model_info.h"
+#include "router/text/reply_parser.h"
 
 namespace levin {
 
@@ -24,7 +25,7 @@ struct PreparedRequest {
   std::optional<TokenId> eos;  // ends the reply without a stop_reason; unset with ignore_eos
   bool include_stop = false;
   bool skip_special_tokens = true;
-  ReplyOptions reply;
+  std::optional<ReplyParserOptions> parser;  // chat: how text becomes content, reasoning, calls
 
   int64_t prompt_tokens() const { return static_cast<int64_t>(generation.prompt.size()); }
   int64_t max_tokens() const { return generation.max_new_tokens; }

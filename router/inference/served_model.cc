@@ -41,7 +41,7 @@ Result<ChatPrompt> ServedModel::EncodeChat(std::string_view request_json) const 
   ASSIGN_OR_RETURN(const std::vector<Segment> segments,
                    chat_template_->Render(request_json, ChatOptions{}));
   return ChatPrompt{.ids = tokenizer_.EncodeSegments(segments),
-                    .starts_in_reasoning = EndsInThinkBlock(segments)};
+                    .think_start = ThinkStartOf(segments)};
 }
 
 }  // namespace levin

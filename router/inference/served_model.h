@@ -11,6 +11,7 @@
 #include "common/base/types.h"
 #include "common/config/options.h"
 #include "router/inference/model_info.h"
+#include "router/text/reasoning_parser.h"
 #include "router/text/tokenizer.h"
 
 namespace levin {
@@ -19,7 +20,7 @@ class ChatTemplate;
 
 struct ChatPrompt {
   std::vector<TokenId> ids;
-  bool starts_in_reasoning = false;  // ends inside an open <think>
+  ThinkStart think_start = ThinkStart::kNone;  // whether it ends inside an open <think>
 };
 
 class ServedModel final {
