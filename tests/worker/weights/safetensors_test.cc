@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "tests/worker/weights/model_folder.h"
 
@@ -220,7 +220,7 @@ TEST_F(SafetensorsTest, WhatIsWrittenIsReadBack) {
     EXPECT_EQ(ShapeText(stored->shape), ToString(written.tensor.shape));
     std::vector<std::byte> bytes(static_cast<size_t>(stored->bytes));
     ASSERT_TRUE(file->Read(*stored, 0, bytes).ok());
-    EXPECT_EQ(std::memcmp(bytes.data(), written.tensor.data, bytes.size()), 0);
+    EXPECT_TRUE(std::ranges::equal(bytes, written.tensor.span()));
   }
 }
 
