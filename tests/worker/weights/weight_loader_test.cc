@@ -269,6 +269,15 @@ TEST(LoadWeights, ProgressEndsAtTheTotalAndBytesAreTheBuffers) {
   EXPECT_EQ(weights->bytes, bytes);
 }
 
+TEST(LoadWeights, TheDemoModelLoadsAtEveryLegalSplit) {
+  const std::filesystem::path demo = std::filesystem::path(LEVIN_SOURCE_DIR) / "models/levin-demo";
+  const std::string head = Bytes(Load(demo, 0, 1).head);
+  for (int ranks : {2, 4, 8}) {
+    EXPECT_EQ(Stacked(LoadAll(demo, ranks, true), [](const ModelWeights& w) { return w.head; }),
+              head);
+  }
+}
+
 TEST(LoadWeights, ATiedHeadIsTheEmbedding) {
   for (bool with_head : {false, true}) {
     testing::ModelFolder folder("tiny");
