@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -37,19 +37,31 @@ class Engine final {
   // more is delivered; the process says EpochEnd and leaves.
   Status Run();
 
+  // One turn of Run, for tests that play all parts on one thread. False: nothing to do until a
+  // command comes.
+  Result<bool> Round();
+
+  const Scheduler& scheduler() const { return scheduler_; }
   const StepProgress& progress() const { return progress_; }
   int fault_rank() const { return fault_rank_; }  // after Run failed; -1: none to blame
 
  private:
-  void Receive();
-  void Handle(RouterCommand command, TimePoint now);
-  void Submit(uint32_t router, Generation generation, TimePoint now);
+  struct Client {  // one router incarnation
+    Ledger ledger;
+    bool gone = false;
+  };
+
+  void Handle(RouterCommand command);
+  void Submit(uint32_t router, Client& client, Generation generation);
+  void CancelAll(uint32_t router, const std::vector<uint64_t>& ordinals, FinishReason why);
   Status Step(const BatchPlan& plan);
   Status CompareDigests(const StepResult& result);
   void Apply(std::vector<Emission> emissions);
-  void AcknowledgeFreed();
-  void Flush();
-  TimePoint DeadlineOf(const Generation& generation, TimePoint now) const;
+  void Send(uint32_t router, const Client& client, Ledger::Answer answer);
+  void Acknowledge();
+  void Deliver();
+  void ShowCapacity(bool draining);
+  TimePoint DeadlineOf(const Generation& generation) const;
 
   const EngineOptions options_;
   Scheduler scheduler_;
@@ -58,11 +70,11 @@ class Engine final {
   Outbox& outbox_;
   Mailbox<RouterCommand>& inbox_;
   Clock& clock_;
-  std::map<uint32_t, Ledger> ledgers_;
-  std::vector<RouterEvent> events_;  // of this round, delivered at its end
+  std::map<uint32_t, Client> clients_;
+  std::vector<RouterEvent> events_;  // not delivered yet
+  std::optional<Capacity> shown_;
   StepProgress progress_;
   uint64_t last_step_ = 0;  // done by all ranks
-  bool capacity_changed_ = true;
   int fault_rank_ = -1;
 };
 

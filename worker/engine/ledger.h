@@ -41,7 +41,7 @@ class Ledger final {
   bool Cancel(const CancelCommand& command, TimePoint now);
 
   // Takes the level over; returns ordinals that live here and not there. An acknowledgement is due.
-  std::vector<uint64_t> FinishedSet(const FinishedSetCommand& command);
+  std::vector<uint64_t> FinishedSet(FinishedSetCommand command);
 
   // The acknowledgement, if one is due: after a FinishedSet, and after each Freed that it waits for.
   std::optional<FreedAckEvent> TakeFreedAck(uint64_t step);

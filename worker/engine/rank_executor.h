@@ -28,7 +28,7 @@ class RankExecutor final {
  public:
   // `network` and `observer` must outlive it. `defined`: [vocab] of DefinedTokens(), the ids that
   // exist; empty: all.
-  RankExecutor(PlanLimits limits, Network& network, std::vector<bool> defined,
+  RankExecutor(PlanLimits limits, Network& network, const std::vector<bool>& defined,
                StepObserver* observer = nullptr);
 
   // Errors: bytes that are no plan, a plan that contradicts the table or the limits
@@ -39,7 +39,9 @@ class RankExecutor final {
   const SequenceTable& table() const { return table_; }
 
  private:
-  Status Sample(const BatchPlan& plan, StepResult& result);
+  Status CheckOrder(const BatchPlan& plan) const;
+  Status RunNetwork(const BatchPlan& plan, const StepBatch& batch);
+  void Sample(const BatchPlan& plan, StepResult& result);
 
   const PlanLimits limits_;
   Network& network_;
@@ -47,6 +49,7 @@ class RankExecutor final {
   SequenceTable table_;
   Sampler sampler_;
   std::vector<float> logits_;  // [rows_max, vocab]
+  uint64_t last_step_ = 0;
 };
 
 }  // namespace levin

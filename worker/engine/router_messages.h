@@ -26,7 +26,8 @@ struct FinishedSetCommand {
   uint64_t watermark = 0;
   std::vector<uint64_t> live;  // ascending
 };
-struct RouterGone {};  // lease out, new incarnation or half-close: all of it is cancelled
+// Lease out, new incarnation or half-close: all of it is cancelled. Nothing may follow for its number.
+struct RouterGone {};
 
 struct RouterCommand {
   uint32_t router = 0;

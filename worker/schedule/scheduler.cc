@@ -142,7 +142,8 @@ class Scheduler::Impl {
 
   int64_t BlocksOf(const Generation& generation) const {
     return BlocksFor({.block_tokens = options_.block_tokens},
-                     static_cast<int64_t>(generation.prompt.size()), generation.max_new_tokens);
+                     static_cast<int64_t>(generation.prompt.size()),
+                     std::max(generation.max_new_tokens, 0));
   }
 
   Capacity capacity() const {
