@@ -10,6 +10,7 @@
 #else
 #define LEVIN_TSA(x)
 #endif
+#undef GUARDED_BY  // gRPC's headers bring Abseil's of the same name
 #define GUARDED_BY(x) LEVIN_TSA(guarded_by(x))
 #define REQUIRES(...) LEVIN_TSA(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) LEVIN_TSA(locks_excluded(__VA_ARGS__))

@@ -7,6 +7,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "common/rpc/callback_threads.h"
 #include "common/rpc/limits.h"
 
 namespace levin {
@@ -36,6 +37,7 @@ Status CheckAddress(const std::string& address) {
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  KeepCallbackThreads();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
@@ -61,6 +63,7 @@ void ApplyServerSettings(grpc::ServerBuilder& builder) {
 
 Result<ListeningServer> StartServer(grpc::ServerBuilder& builder, const std::string& address) {
   RETURN_ERROR_IF(CheckAddress(address));
+  KeepCallbackThreads();
   ApplyServerSettings(builder);
   int port = 0;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
