@@ -126,9 +126,9 @@ bool LeaderBoard::heard() const {
   return welcomed_ && !broken_ && clock_.Now() - heard_ <= kSuspect;
 }
 
-bool LeaderBoard::shut_down() const {
+std::optional<Status> LeaderBoard::broken() const {
   MutexLock lock(mutex_);
-  return shutdown_;
+  return broken_;
 }
 
 }  // namespace levin

@@ -52,7 +52,7 @@ class LeaderBoard final {
   void Tick() EXCLUDES(mutex_);
 
   bool heard() const EXCLUDES(mutex_);  // within kSuspectMs
-  bool shut_down() const EXCLUDES(mutex_);
+  std::optional<Status> broken() const EXCLUDES(mutex_);
 
  private:
   template <typename T>

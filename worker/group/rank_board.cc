@@ -115,9 +115,11 @@ bool RankBoard::SetLoss(RankLoss loss) {
   return true;
 }
 
-void RankBoard::Start() {
+Status RankBoard::Start() {
   MutexLock lock(mutex_);
   started_ = true;
+  const std::string missing = Missing(Phase::kJoined);
+  return missing.empty() ? Status::Ok() : Unavailable("rank " + missing + " left before the group began");
 }
 
 void RankBoard::Stop() {

@@ -55,8 +55,9 @@ class RankBoard final {
   // is lost. An ordered end (Stop) loses nobody.
   void OnGone(int rank, const Status& why) EXCLUDES(mutex_);
 
-  // From here on every loss is final. Called when Welcome goes out.
-  void Start() EXCLUDES(mutex_);
+  // From here on every loss is final: called before Welcome goes out. kUnavailable when a rank left
+  // again meanwhile.
+  Status Start() EXCLUDES(mutex_);
   void Stop() EXCLUDES(mutex_);
 
   // Start-up waits: until all ranks are there, a rank is lost, or nothing moved for `stall`

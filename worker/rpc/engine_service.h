@@ -4,10 +4,12 @@
 
 #include <memory>
 
-#include <grpcpp/impl/service_type.h>
-
 #include "worker/rpc/engine_facts.h"
 #include "worker/session/session_hub.h"
+
+namespace grpc {
+class Service;
+}
 
 namespace levin {
 

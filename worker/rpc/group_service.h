@@ -6,12 +6,14 @@
 #include <memory>
 #include <string>
 
-#include <grpcpp/impl/service_type.h>
-
 #include "common/base/status.h"
 #include "worker/engine/links.h"
 #include "worker/group/leader_board.h"
 #include "worker/group/rank_board.h"
+
+namespace grpc {
+class Service;
+}
 
 namespace levin {
 

@@ -174,6 +174,7 @@ void SessionHub::EndLease(uint32_t router, Status status) {
   if (found->second.session != nullptr) found->second.session->Close(std::move(status));
   leases_.erase(found);
   if (!inbox_.TryPush({router, RouterGone{}})) gone_.push_back(router);
+  CloseWhenDrained();
 }
 
 void SessionHub::Tick() {
@@ -211,6 +212,7 @@ void SessionHub::StartDrain() {
   MutexLock lock(mutex_);
   draining_ = true;
   for (auto& [router, lease] : leases_) SendCapacity(lease);
+  CloseWhenDrained();
 }
 
 void SessionHub::CancelAll() {
@@ -223,9 +225,9 @@ void SessionHub::CancelAll() {
   }
 }
 
-bool SessionHub::idle() const {
-  MutexLock lock(mutex_);
-  return gone_.empty() && std::all_of(leases_.begin(), leases_.end(), [](const auto& entry) { return entry.second.live.empty(); });
+void SessionHub::CloseWhenDrained() {
+  const bool idle = std::all_of(leases_.begin(), leases_.end(), [](const auto& entry) { return entry.second.live.empty(); });
+  if (draining_ && idle) inbox_.Close();
 }
 
 void SessionHub::EndEpoch(const EpochEndFrame& end) {
@@ -282,6 +284,7 @@ void SessionHub::Deliver(std::vector<RouterEvent> events) {
     if (found->second.session != nullptr) by_router[event.router].push_back(std::move(event.what));
   }
   for (auto& [router, frames] : by_router) leases_[router].session->Send(std::move(frames));
+  CloseWhenDrained();
 }
 
 void SessionHub::OnCapacity(const Capacity& capacity) {

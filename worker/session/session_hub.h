@@ -64,10 +64,10 @@ class SessionHub final : public Outbox {
   // Each second, from a thread that is not the engine's: heartbeats and capacity out, leases out.
   void Tick() EXCLUDES(mutex_);
 
-  // No new work from now on: Submits get DRAINING, Capacity says so.
+  // No new work from now on: Submits get DRAINING, Capacity says so. As soon as nothing that was
+  // submitted lives any more, the engine's inbox is closed.
   void StartDrain() EXCLUDES(mutex_);
   void CancelAll() EXCLUDES(mutex_);
-  bool idle() const EXCLUDES(mutex_);  // nothing that was submitted still lives
 
   // Says EpochEnd on every Session and closes it; drops everything after.
   void EndEpoch(const EpochEndFrame& end) EXCLUDES(mutex_);
@@ -102,6 +102,7 @@ class SessionHub final : public Outbox {
   void Refuse(Session& session, uint64_t ordinal, uint32_t attempt, Status status);
   void Note(Lease& lease, const decltype(RouterEvent::what)& event);
   void SendCapacity(Lease& lease) REQUIRES(mutex_);
+  void CloseWhenDrained() REQUIRES(mutex_);
 
   const HubOptions options_;
   Mailbox<RouterCommand>& inbox_;

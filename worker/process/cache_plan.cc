@@ -1,0 +1,55 @@
+#include "worker/process/cache_plan.h"
+
+#include <algorithm>
+
+namespace levin {
+namespace {
+
+constexpr int64_t kDefaultBytesMax = int64_t{8} << 30;
+constexpr int64_t kAutoLengthMaxM1 = 1'000'000;
+constexpr int64_t kAutoLengthMaxText01 = 4'000'000;
+
+std::string Mib(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
+
+int64_t Budget(const WorkerOptions& options, int64_t available_bytes) {
+  if (options.cache_bytes > 0) return options.cache_bytes;
+  return available_bytes > 0 ? std::min(available_bytes / 4, kDefaultBytesMax) : kDefaultBytesMax;
+}
+
+// What half of the budget holds for one sequence, whole blocks.
+int64_t AutoLength(const ModelConfig& config, const CacheGeometry& geometry, int64_t bytes_per_rank) {
+  const bool m1 = config.family == ModelConfig::Family::kM1;
+  const int64_t window = std::min(config.max_positions, m1 ? kAutoLengthMaxM1 : kAutoLengthMaxText01);
+  if (geometry.kv_bytes_per_block == 0) return window;
+  const int64_t blocks = (bytes_per_rank / 2 - geometry.state_bytes_per_slot) / geometry.kv_bytes_per_block;
+  return std::clamp<int64_t>(blocks * geometry.block_tokens, geometry.block_tokens, window);
+}
+
+}  // namespace
+
+std::string CachePlan::Text(int ranks) const {
+  return "cache: " + std::to_string(split.slots) + " slots of " + Mib(geometry.state_bytes_per_slot * ranks) + " and " +
+         std::to_string(split.blocks) + " blocks of " + std::to_string(geometry.block_tokens) + " tokens, together " +
+         Mib(split.bytes_per_rank * ranks) + " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
+         "; longest sequence " + std::to_string(max_model_len) + " tokens";
+}
+
+OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& config, int64_t available_bytes) {
+  CachePlan plan;
+  plan.geometry = MakeCacheGeometry(config, options.world_size, options.dtype == "float32" ? 4 : 2);
+  const int64_t budget = Budget(options, available_bytes);
+  const int64_t length = options.max_model_len > 0 ? std::min(options.max_model_len, config.max_positions)
+                                                   : AutoLength(config, plan.geometry, budget / options.world_size);
+  const Result<CacheSplit> split = SplitBudget(budget, options.world_size, plan.geometry, options.max_num_seqs, length);
+  if (!split) return ExitFor(ExitCode::kConfig, split.error());
+  plan.split = *split;
+  plan.max_model_len = options.max_model_len > 0 ? length : std::min(length, split->tokens_max);
+  const int64_t needed = split->bytes_per_rank * options.world_size;
+  if (available_bytes > 0 && needed > available_bytes) {
+    return ExitWith(ExitCode::kMemory, ResourceExhausted(plan.Text(options.world_size) + "; but only " + Mib(available_bytes) +
+                                                         " are available: expected a smaller --cache-bytes"));
+  }
+  return plan;
+}
+
+}  // namespace levin

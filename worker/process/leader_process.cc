@@ -1,0 +1,380 @@
+#include "worker/process/leader_process.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <xxhash.h>
+
+#include "common/base/clock.h"
+#include "common/base/mailbox.h"
+#include "common/rpc/limits.h"
+#include "worker/comm/local_collective.h"
+#include "worker/comm/shm_collective.h"
+#include "worker/engine/engine.h"
+#include "worker/process/abort_switch.h"
+#include "worker/process/cache_plan.h"
+#include "worker/process/emergency.h"
+#include "worker/process/epoch.h"
+#include "worker/process/hang_watch.h"
+#include "worker/process/health_server.h"
+#include "worker/process/hello.h"
+#include "worker/process/host_resources.h"
+#include "worker/process/leftover_segments.h"
+#include "worker/process/model_folder.h"
+#include "worker/process/rank_model.h"
+#include "worker/process/startup_state.h"
+#include "worker/process/watch.h"
+#include "worker/rpc/engine_service.h"
+#include "worker/rpc/group_service.h"
+#include "worker/rpc/rpc_server.h"
+
+namespace levin {
+namespace {
+
+constexpr size_t kInboxCommands = 4096;
+constexpr Duration kDrainLimit = std::chrono::seconds(90);
+constexpr Duration kLastWords = std::chrono::seconds(1);   // for EpochEnd and Shutdown to leave
+constexpr Duration kLeaveLimit = std::chrono::seconds(5);  // after a loss, for the engine to notice
+constexpr Duration kStall{std::chrono::milliseconds(kRendezvousStallMs)};
+
+TimePoint In(Duration duration) { return std::chrono::steady_clock::now() + duration; }
+
+class LeaderProcess final {
+ public:
+  explicit LeaderProcess(const WorkerOptions& options)
+      : options_(options),
+        cores_(options.cpu_threads > 0 ? options.cpu_threads : UsableCores()),
+        emergency_(options.rank),
+        inbox_(kInboxCommands) {}
+
+  Exit Run() {
+    OrExit<void> started = StartUp();
+    if (!started) return End(std::move(started).error());
+    return End(Serve());
+  }
+
+ private:
+  OrExit<void> StartUp();
+  OrExit<void> OpenDoors();
+  OrExit<void> GatherRanks();
+  OrExit<void> BuildCollective();
+  OrExit<void> LoadModel();
+  OrExit<void> SharePool(const CachePlan& plan);
+  void AnswerHandshakes(const CachePlan& plan, uint64_t model_digest);
+  void SayReady() const;
+  Exit Serve();
+  Exit End(Exit exit);
+  EpochEndFrame EndFrame(const Exit& exit) const;
+
+  void OnTick();
+  void OnSignal(int count);
+  void OnLost(const RankLoss& loss);
+  HealthView Health() const;
+
+  const WorkerOptions options_;
+  const int cores_;
+  SystemClock clock_;
+  StartupState state_;
+  Emergency emergency_;
+  AbortSwitch abort_;
+  Mailbox<RouterCommand> inbox_;
+
+  ModelFolder folder_;
+  uint64_t epoch_ = 0;
+  std::optional<SessionHub> hub_;
+  std::optional<RankBoard> board_;
+  std::unique_ptr<EngineService> engine_service_;
+  std::unique_ptr<GroupService> group_;
+  std::unique_ptr<RpcServer> engine_server_, group_server_;
+  std::unique_ptr<HttpServer> health_;
+
+  std::unique_ptr<Collective> collective_;
+  std::unique_ptr<HybridModel> model_;
+  std::optional<SchedulerOptions> steps_;
+  std::optional<RankExecutor> executor_;
+  std::optional<Engine> engine_;
+
+  // What the watch looks at while the others are at work.
+  std::atomic<const StepProgress*> progress_{nullptr};
+  std::atomic<bool> draining_{false};
+  std::atomic<bool> hung_{false};
+  std::optional<HangWatch> hang_;           // set before progress_
+  std::optional<TimePoint> drain_by_;       // watch only
+  std::optional<TimePoint> leave_by_;       // watch only
+  bool cancelling_ = false;                 // watch only
+  std::unique_ptr<Watch> watch_;            // last: its thread uses all of the above
+};
+
+OrExit<void> LeaderProcess::StartUp() {
+  OrExit<ModelFolder> folder = ReadModelFolder(options_);
+  if (!folder) return tl::unexpected(std::move(folder).error());
+  folder_ = *std::move(folder);
+  const Result<uint64_t> epoch = NextEpoch(options_.epoch_file, clock_.UnixMs());
+  if (!epoch) return ExitWith(ExitCode::kConfig, epoch.error());
+  epoch_ = *epoch;
+  for (const auto step : {&LeaderProcess::OpenDoors, &LeaderProcess::GatherRanks, &LeaderProcess::BuildCollective,
+                          &LeaderProcess::LoadModel}) {
+    if (OrExit<void> done = (this->*step)(); !done) return done;
+  }
+  return {};
+}
+
+// Ports first: a taken one shows before anything costs time. Handshakes get MODEL_LOADING for now.
+OrExit<void> LeaderProcess::OpenDoors() {
+  hub_.emplace(HubOptions{.epoch = epoch_, .tokenizer_hash = folder_.tokenizer.hash}, inbox_, clock_);
+  board_.emplace(MakeHello(options_, folder_), clock_, [this](const RankLoss& loss) { OnLost(loss); });
+  engine_service_ = MakeEngineService(*hub_);
+  group_ = MakeGroupService(*board_);
+  if (options_.metrics_port >= 0) {
+    auto health = StartHealthServer(options_.metrics_host, options_.metrics_port,
+                                    {[this] { return Health(); }, [] { return std::string(); }});
+    if (!health) return ExitWith(ExitCode::kPort, std::move(health).error());
+    health_ = *std::move(health);
+  }
+  if (options_.eval_job.empty()) {
+    auto server = StartRpcServer(options_.engine_listen, engine_service_->service());
+    if (!server) return ExitWith(ExitCode::kPort, std::move(server).error());
+    engine_server_ = *std::move(server);
+    emergency_.Owns(engine_server_->address());
+  }
+  if (options_.world_size > 1) {
+    auto server = StartRpcServer(options_.group_listen, group_->service());
+    if (!server) return ExitWith(ExitCode::kPort, std::move(server).error());
+    group_server_ = *std::move(server);
+    emergency_.Owns(group_server_->address());
+  }
+  auto watch = Watch::Start([this] { OnTick(); }, [this](int count) { OnSignal(count); });
+  if (!watch) return ExitWith(ExitCode::kOther, std::move(watch).error());
+  watch_ = *std::move(watch);
+  return {};
+}
+
+OrExit<void> LeaderProcess::GatherRanks() {
+  if (options_.world_size == 1) return {};
+  for (const Status& status : {board_->AwaitJoined(kStall), board_->Start()}) {
+    if (!status.ok()) return ExitWith(ExitCode::kGroupEnded, status);
+  }
+  return {};
+}
+
+OrExit<void> LeaderProcess::BuildCollective() {
+  state_.phase = StartupPhase::kLoading;
+  if (options_.world_size == 1) {
+    collective_ = std::move(MakeLocalCollectives(1).front());
+    return {};
+  }
+  RemoveLeftoverSegments();
+  const std::string name = SegmentName(getpid(), epoch_);
+  ShmOptions shm;
+  shm.time_limit = std::chrono::milliseconds(kCollectiveLimitMs);
+  shm.cores = cores_;
+  auto made = ShmCollective::Create(name, options_.world_size, shm);
+  if (!made) return ExitFor(ExitCode::kMemory, std::move(made).error());
+  abort_.Connect(made->get());
+  Status met = group_->SendWelcome({.epoch = epoch_, .group_id = options_.group_listen, .shared_memory_name = name});
+  if (met.ok()) met = (*made)->Rendezvous(shm.time_limit);
+  collective_ = *std::move(made);
+  if (!met.ok()) return ExitWith(ExitCode::kGroupEnded, met);
+  return {};
+}
+
+OrExit<void> LeaderProcess::LoadModel() {
+  OrExit<ModelWeights> weights = LoadRankWeights(options_, folder_, [this](int64_t done, int64_t total) {
+    state_.bytes_done = done;
+    state_.bytes_total = total;
+  });
+  if (!weights) return tl::unexpected(std::move(weights).error());
+  uint64_t digest = weights->digest;
+  if (options_.world_size > 1) {
+    const Result<std::vector<LoadedFacts>> loaded = board_->AwaitLoaded(kStall);
+    if (!loaded) return ExitWith(ExitCode::kGroupEnded, loaded.error());
+    for (const LoadedFacts& facts : *loaded) digest = XXH3_64bits_withSeed(&digest, sizeof digest, facts.weights_digest);
+  }
+  state_.phase = StartupPhase::kWarming;
+  const OrExit<CachePlan> plan = PlanCache(options_, folder_.config, AvailableBytes());
+  if (!plan) return tl::unexpected(plan.error());
+  std::fprintf(stderr, "levin-worker: rank 0: %s\n", plan->Text(options_.world_size).c_str());
+  if (OrExit<void> shared = SharePool(*plan); !shared) return shared;
+
+  OrExit<std::unique_ptr<HybridModel>> model =
+      BuildModel(options_, folder_, *std::move(weights), *collective_, *steps_, ThreadsPerRank(cores_, options_.world_size));
+  if (!model) return tl::unexpected(std::move(model).error());
+  model_ = *std::move(model);
+  const Result<int64_t> token_us = WarmUp(*model_, *steps_);
+  if (!token_us) return ExitWith(ExitCode::kGroupEnded, token_us.error());
+  hang_.emplace(std::chrono::microseconds(*token_us * steps_->step_tokens_max()));
+  if (options_.world_size > 1) {
+    const Result<int64_t> ready = board_->AwaitReady(kStall);
+    if (!ready) return ExitWith(ExitCode::kGroupEnded, ready.error());
+  }
+  AnswerHandshakes(*plan, digest);
+  return {};
+}
+
+OrExit<void> LeaderProcess::SharePool(const CachePlan& plan) {
+  const PoolFacts pool{plan.split.slots, plan.split.blocks};
+  steps_ = MakeSchedulerOptions(options_, folder_, pool, epoch_, plan.max_model_len, std::nullopt);
+  if (options_.world_size == 1) return {};
+  const Status sent = group_->SendPool(pool);
+  if (!sent.ok()) return ExitWith(ExitCode::kGroupEnded, sent);
+  return {};
+}
+
+void LeaderProcess::AnswerHandshakes(const CachePlan& plan, uint64_t model_digest) {
+  const ModelConfig& config = folder_.config;
+  const int ranks = options_.world_size;
+  engine_service_->SetFacts({.group_id = engine_server_->address(),
+                             .tokenizer_hash = folder_.tokenizer.hash,
+                             .model_digest = model_digest,
+                             .lightning_layers = config.lightning_layers(),
+                             .softmax_layers = config.softmax_layers(),
+                             .heads = config.heads,
+                             .block_tokens = plan.geometry.block_tokens,
+                             .bytes_per_block = plan.geometry.kv_bytes_per_block * ranks,
+                             .bytes_per_slot = plan.geometry.state_bytes_per_slot * ranks,
+                             .ranks = ranks,
+                             .vocab_size = config.vocab,
+                             .max_model_len = plan.max_model_len,
+                             .max_new_tokens = plan.max_model_len,
+                             .max_num_seqs = options_.max_num_seqs});
+  executor_.emplace(MakePlanLimits(*steps_), *model_, folder_.tokenizer.defined);
+  engine_.emplace(EngineOptions{.bytes_per_block = plan.geometry.kv_bytes_per_block * ranks,
+                                .bytes_per_slot = plan.geometry.state_bytes_per_slot * ranks},
+                  Scheduler(*steps_), *executor_, ranks > 1 ? group_.get() : nullptr, *hub_, inbox_, clock_);
+  progress_ = &engine_->progress();
+  hub_->SetReady();
+  engine_server_->SetServing("levin.v1.Engine", true);
+  state_.phase = StartupPhase::kReady;
+}
+
+void LeaderProcess::SayReady() const {
+  std::string line = "levin-worker: rank 0 ready engine=" + engine_server_->address();
+  if (group_server_ != nullptr) line += " group=" + group_server_->address();
+  if (health_ != nullptr) line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+Exit LeaderProcess::Serve() {
+  SayReady();
+  const Status status = engine_->Run();
+  if (status.ok()) return {ExitCode::kClean, Status::Ok()};
+  // A lost rank shows in the engine as an aborted collective; what was seen first explains more.
+  const std::optional<RankLoss> loss = board_->loss();
+  return {ExitCode::kGroupEnded, loss ? loss->status : status};
+}
+
+EpochEndFrame LeaderProcess::EndFrame(const Exit& exit) const {
+  EpochEndFrame end;
+  end.message = exit.status.ok() ? "the group has shut down" : exit.status.message();
+  end.last_good_step = engine_ ? engine_->progress().done.load() : 0;
+  const std::optional<RankLoss> loss = board_ ? board_->loss() : std::nullopt;
+  if (exit.code == ExitCode::kClean) {
+    end.reason = "drain";
+  } else if (loss) {
+    end.reason = loss->reason;
+    end.rank = loss->rank;
+  } else if (exit.status.reason() == "DIGEST_MISMATCH") {
+    end.reason = "digest";
+    end.rank = engine_->fault_rank();
+  } else {
+    end.reason = exit.status.code() == Code::kUnavailable ? "collective" : "other";
+  }
+  return end;
+}
+
+// Last words to routers, then to the ranks: in order when all is well, else their streams break.
+Exit LeaderProcess::End(Exit exit) {
+  if (hub_) {
+    hub_->EndEpoch(EndFrame(exit));
+    hub_->AwaitEnds(In(kLastWords));
+  }
+  if (board_ && group_ != nullptr) {
+    board_->Stop();
+    if (exit.code == ExitCode::kClean) {
+      group_->Shutdown("drain", In(kLastWords));
+    } else {
+      abort_.Pull(exit.status.message());
+      group_->Break(Unavailable("the leader ended the epoch: " + exit.status.message()));
+    }
+  }
+  watch_.reset();
+  abort_.Connect(nullptr);
+  for (std::unique_ptr<RpcServer>* server : {&engine_server_, &group_server_}) {
+    if (*server != nullptr) (*server)->Shutdown(In(kLastWords));
+  }
+  emergency_.RemoveSockets();
+  return exit;
+}
+
+// ---- on the watch's thread
+
+void LeaderProcess::OnTick() {
+  board_->Tick();
+  hub_->Tick();
+  const StepProgress* progress = progress_.load();
+  group_->SendHeartbeat(progress != nullptr ? progress->done.load() : 0, clock_.UnixMs());
+  if (progress != nullptr && hang_->Hung(progress->begun, progress->done, progress->has_work, clock_.Now())) {
+    hung_ = true;
+    board_->Lose({-1, "hang", Unavailable("step " + std::to_string(progress->begun.load()) + " did not end in time")});
+  }
+  if (hub_->higher_epoch() > 0 && !options_.epoch_file.empty()) {
+    (void)StoreEpoch(options_.epoch_file, hub_->higher_epoch());
+    board_->Lose({-1, "other", Unavailable("a router has seen epoch " + std::to_string(hub_->higher_epoch()))});
+  }
+  if (drain_by_ && clock_.Now() > *drain_by_) cancelling_ = true;
+  if (cancelling_) hub_->CancelAll();
+  if (!leave_by_ && board_->loss()) {
+    // Weights load without a look at anything else, the engine's loop notices by itself.
+    leave_by_ = state_.phase == StartupPhase::kReady ? clock_.Now() + kLeaveLimit : clock_.Now();
+  }
+  if (leave_by_ && clock_.Now() >= *leave_by_) emergency_.Leave({ExitCode::kGroupEnded, board_->loss()->status});
+}
+
+void LeaderProcess::OnSignal(int count) {
+  const bool serving = state_.phase == StartupPhase::kReady && options_.eval_job.empty();
+  if (!serving || count >= 3) emergency_.Leave({ExitCode::kClean, Status::Ok()});
+  draining_ = true;
+  engine_server_->SetServing("levin.v1.Engine", false);
+  if (!drain_by_) drain_by_ = clock_.Now() + kDrainLimit;
+  if (count == 2) {
+    cancelling_ = true;
+    hub_->CancelAll();
+  }
+  hub_->StartDrain();
+}
+
+// On any thread: the first loss wakes the engine out of whatever it waits for.
+void LeaderProcess::OnLost(const RankLoss& loss) {
+  abort_.Pull(loss.status.message());
+  inbox_.Close();
+}
+
+HealthView LeaderProcess::Health() const {
+  HealthView view;
+  view.phase = draining_ ? "draining" : std::string(Name(state_.phase));
+  view.bytes_done = state_.bytes_done;
+  view.bytes_total = state_.bytes_total;
+  view.live = !hung_;
+  const std::optional<RankLoss> loss = board_->loss();
+  if (loss) {
+    view.why = loss->status.message();
+  } else if (!board_->all_heard()) {
+    view.why = "a rank was not heard for 3 s";
+  }
+  view.ready = view.phase == "ready" && view.why.empty();
+  return view;
+}
+
+}  // namespace
+
+Exit RunLeader(const WorkerOptions& options) { return LeaderProcess(options).Run(); }
+
+}  // namespace levin

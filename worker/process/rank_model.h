@@ -1,0 +1,42 @@
+// The steps that every rank takes between the group's Welcome and its Ready: weights, memory,
+// warm-up. All ranks must derive the same step limits, so that is here too.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "common/config/options.h"
+#include "worker/comm/collective.h"
+#include "worker/engine/eval_job.h"
+#include "worker/engine/sequence_table.h"
+#include "worker/group/leader_board.h"
+#include "worker/model/hybrid_model.h"
+#include "worker/process/exit_code.h"
+#include "worker/process/model_folder.h"
+#include "worker/schedule/scheduler.h"
+#include "worker/weights/model_weights.h"
+
+namespace levin {
+
+// Prints the progress line and calls `progress` (may be empty) beside it. The test hook of
+// --test-corrupt-rank damages the weights here.
+OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFolder& folder,
+                                     std::function<void(int64_t, int64_t)> progress);
+
+// max_model_len matters to the leader alone.
+SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder, const PoolFacts& pool,
+                                      uint64_t epoch, int64_t max_model_len, const std::optional<EvalJob>& job);
+
+PlanLimits MakePlanLimits(const SchedulerOptions& options);
+
+// Takes all memory of this rank: nothing is allocated later.
+OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options, const ModelFolder& folder,
+                                                ModelWeights weights, Collective& collective,
+                                                const SchedulerOptions& steps, int threads);
+
+// One chunk and one single token, the same on every rank. Returns the time per token of a chunk,
+// in microseconds, at least 1.
+Result<int64_t> WarmUp(Network& network, const SchedulerOptions& steps);
+
+}  // namespace levin
