@@ -265,10 +265,10 @@ void LeaderProcess::SayReady() const {
 Exit LeaderProcess::Serve() {
   SayReady();
   const Status status = engine_->Run();
-  if (status.ok()) return {ExitCode::kClean, Status::Ok()};
-  // A lost rank shows in the engine as an aborted collective; what was seen first explains more.
-  const std::optional<RankLoss> loss = board_->loss();
-  return {ExitCode::kGroupEnded, loss ? loss->status : status};
+  // A lost rank shows in the engine as an aborted collective or a closed inbox; what was seen first
+  // explains more.
+  if (const std::optional<RankLoss> loss = board_->loss()) return {ExitCode::kGroupEnded, loss->status};
+  return {status.ok() ? ExitCode::kClean : ExitCode::kGroupEnded, status};
 }
 
 EpochEndFrame LeaderProcess::EndFrame(const Exit& exit) const {
