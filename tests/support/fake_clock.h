@@ -1,20 +1,21 @@
+// A clock that stands until it is told. Any thread.
 #pragma once
+
+#include <atomic>
+#include <chrono>
 
 #include "common/base/clock.h"
 
 namespace levin {
 
-// Stands still until Advance. One thread.
 class FakeClock final : public Clock {
  public:
-  TimePoint Now() const override { return now_; }
-  int64_t UnixMs() const override {
-    return 1'700'000'000'000 + std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count();
-  }
-  void Advance(Duration by) { now_ += by; }
+  TimePoint Now() const override { return TimePoint(std::chrono::milliseconds(now_ms_.load())); }
+  int64_t UnixMs() const override { return now_ms_.load(); }
+  void Advance(std::chrono::milliseconds by) { now_ms_ += by.count(); }
 
  private:
-  TimePoint now_ = TimePoint() + std::chrono::hours(1);
+  std::atomic<int64_t> now_ms_ = 1'000'000;
 };
 
 }  // namespace levin

@@ -206,7 +206,7 @@ void FollowerProcess::OnTick() {
 
 // Once it belongs to a group, the leader says when to go; a broken stream is the other way out.
 void FollowerProcess::OnSignal(int count) {
-  if (state_.phase == StartupPhase::kJoining || count >= 3) emergency_.Leave({ExitCode::kClean, Status::Ok()});
+  if (state_.phase == StartupPhase::kStarting || count >= 3) emergency_.Leave({ExitCode::kClean, Status::Ok()});
 }
 
 void FollowerProcess::OnLost(const Status& why) { abort_.Pull(why.message()); }

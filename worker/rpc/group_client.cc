@@ -90,7 +90,7 @@ class GroupClientImpl final : public GroupClient, private grpc::ClientBidiReacto
   void Close(TimePoint until) override {
     MutexLock lock(mutex_);
     closing_ = true;
-    WriteNext();
+    if (held_) WriteNext();  // else the leader ended it, and the stream may be gone
     Release();
     while (!done_) {
       if (!changed_.WaitUntil(mutex_, until)) return;
