@@ -180,7 +180,9 @@ class Scheduler::Impl {
  private:
   template <typename What>
   void Emit(RequestKey key, What what) {
-    emissions_.push_back({key, std::move(what)});
+    Emission& emission = emissions_.emplace_back();
+    emission.key = key;
+    emission.what = std::move(what);
   }
 
   bool Known(RequestKey key) const {
