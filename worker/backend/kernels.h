@@ -48,19 +48,22 @@ struct EmbedArgs {
   std::span<const TokenId> tokens;  // [T]
   TensorView table;                 // [rows, H] bf16: ids [first, first + rows)
   int64_t first = 0;
-  TensorView out;                   // [T, H] f32
+  TensorView out;  // [T, H] f32
 };
 
-// x = alpha * residual + beta * update; out = weight * x / sqrt(mean(x^2) + eps)   (model.md 2.2)
+// x = alpha * residual + beta * update; normed = weight * x / sqrt(mean(x^2) + eps), and the same
+// rounded to act   (model.md 2.2). The residual branch goes on in fp32: only operands of products
+// are rounded.
 struct RmsNormArgs {
-  TensorView residual;  // [T, H] act or f32; none: x = beta * update
-  TensorView update;    // [T, H] f32
+  TensorView residual;  // [T, H] f32; none: x = beta * update
+  TensorView update;    // [T, H] f32; overwritten when there is no place for the sum
   float alpha = 1;
   float beta = 1;
   TensorView weight;  // [H] f32
   float eps = 0;
-  TensorView sum;  // [T, H] f32: x itself; may be none; may be `residual`
-  TensorView out;  // [T, H] act; may be `residual`
+  TensorView sum;     // [T, H] f32: x itself; may be none; may be `residual`
+  TensorView normed;  // [T, H] f32; may be `residual`
+  TensorView out;     // [T, H] act; `normed` itself where act is f32
 };
 
 enum class Epilogue : uint8_t { kNone, kSilu };
@@ -101,9 +104,9 @@ struct PagedAttentionArgs {
 
 // model.md 4.5. In block form the blocks end at absolute positions that 64 divides.
 struct LightningAttentionArgs {
-  TensorView qkv;                  // [T, heads, 3 * d] f32, after SiLU
+  TensorView qkv;  // [T, heads, 3 * d] f32, after SiLU
   RowTable rows;
-  TensorView states;               // [slots, layers, heads, d * d] f32, updated in place
+  TensorView states;  // [slots, layers, heads, d * d] f32, updated in place
   int layer = 0;
   std::span<const double> slopes;  // [heads]: s of model.md 4.4, this rank's slice
   TensorView out;                  // [T, heads, d] f32
@@ -126,7 +129,7 @@ struct GateNormArgs {
 
 // fp32 logits, softmax, the k best (ties: lowest index), renormalised over them   (model.md 5.1)
 struct RouteExpertsArgs {
-  TensorView x;     // [T, H] act
+  TensorView x;     // [T, H] f32
   TensorView gate;  // [E, H] f32
   bool round_logits_to_bf16 = false;
   TensorView logits;   // [T, E] f32
@@ -136,19 +139,19 @@ struct RouteExpertsArgs {
 
 // out = sum over a token's experts, ascending, of weight * w2 (SiLU(w1 x) * (w3 x))   (5.2, 5.3)
 struct ExpertMatMulArgs {
-  TensorView x;                               // [T, H] act
-  std::span<const WeightMatrix> w1, w3, w2;   // [E] of [I, H], [I, H], [H, I]
-  TensorView experts;                         // [T, k] i32
-  TensorView weights;                         // [T, k] f32
-  TensorView hidden;                          // [T * k, I] act: scratch
-  TensorView order;                           // [2 * T * k + E + 1] i32: scratch
-  TensorView out;                             // [T, H] f32
+  TensorView x;                              // [T, H] act
+  std::span<const WeightMatrix> w1, w3, w2;  // [E] of [I, H], [I, H], [H, I]
+  TensorView experts;                        // [T, k] i32
+  TensorView weights;                        // [T, k] f32
+  TensorView hidden;                         // [T * k, I] act: scratch
+  TensorView order;                          // [2 * T * k + E + 1] i32: scratch
+  TensorView out;                            // [T, H] f32
 };
 
 struct GatherRowsArgs {
-  TensorView x;                       // [T, n]
-  std::span<const int32_t> indices;   // [M]
-  TensorView out;                     // [M, n], dtype of x
+  TensorView x;                      // [T, n]
+  std::span<const int32_t> indices;  // [M]
+  TensorView out;                    // [M, n], dtype of x
 };
 
 class Kernels {

@@ -72,8 +72,7 @@ class Impl final : public ShmCollective {
     CHECK_EQ(out.size(), in.size() * ranks_);
     size_t done = 0;
     do {
-      const size_t piece =
-          std::min(in.size() - done, static_cast<size_t>(options_.slot_bytes));
+      const size_t piece = std::min(in.size() - done, static_cast<size_t>(options_.slot_bytes));
       const int parity = NextParity();
       std::memcpy(segment_.slot(rank_, parity), in.data() + done, piece);
       RETURN_IF_ERROR(Barrier(options_.time_limit));
@@ -178,7 +177,8 @@ class Impl final : public ShmCollective {
 
   Status AbortStatus() {
     const uint32_t by = segment_.header().aborted_by.load(std::memory_order_relaxed);
-    if (by == 0) [[likely]] return Status::Ok();
+    if (by == 0) [[likely]]
+      return Status::Ok();
     MutexLock lock(reason_mutex_);
     if (!reason_.empty()) return Unavailable(reason_);
     return Unavailable("collective aborted by rank " + std::to_string(by - 1));

@@ -71,10 +71,9 @@ Result<ShmSegment> ShmSegment::Open(const std::string& name, int ranks, int64_t 
   struct stat info {};
   if (fstat(file.fd, &info) != 0) return Error(SystemError("cannot stat", name));
   if (info.st_size != bytes) {
-    return Error(FailedPrecondition("shared memory '" + name + "' has " +
-                                    std::to_string(info.st_size) + " bytes, expected " +
-                                    std::to_string(bytes) + " for " + std::to_string(ranks) +
-                                    " ranks"));
+    return Error(FailedPrecondition(
+        "shared memory '" + name + "' has " + std::to_string(info.st_size) + " bytes, expected " +
+        std::to_string(bytes) + " for " + std::to_string(ranks) + " ranks"));
   }
   ASSIGN_OR_RETURN(std::byte * base, Map(file.fd, bytes, name));
   ShmSegment segment(name, base, bytes, false);

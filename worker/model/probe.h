@@ -18,6 +18,8 @@ class Probe {
   // ([T, experts] f32), experts ([T, k] i32, best first), final_norm ([T, hidden] f32; layer = -1).
   virtual void OnTensor(std::string_view what, int layer, const TensorView& value,
                         const StepBatch& batch) = 0;
+  // Whether OnLogits is to be called; asked once.
+  virtual bool wants_logits() const { return true; }
   // Raw head output of every token of the step when the probe asks for all of them, unmasked:
   // [T, vocab] f32, gathered.
   virtual void OnLogits(const TensorView& logits, const StepBatch& batch) = 0;

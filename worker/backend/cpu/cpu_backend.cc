@@ -38,9 +38,12 @@ double CgroupCores() {
 
 std::string_view Name(CpuPath path) {
   switch (path) {
-    case CpuPath::kPlain: return "plain";
-    case CpuPath::kAvx2: return "avx2";
-    case CpuPath::kAvx512: return "avx512";
+    case CpuPath::kPlain:
+      return "plain";
+    case CpuPath::kAvx2:
+      return "avx2";
+    case CpuPath::kAvx512:
+      return "avx512";
   }
   return "?";
 }

@@ -7,10 +7,9 @@
 namespace levin {
 namespace {
 
-template <typename X>
-float GateLogit(const X* x, const float* gate, int64_t n) {
+float GateLogit(const float* x, const float* gate, int64_t n) {
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(Load(x + i)) * gate[i];
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * gate[i];
   return static_cast<float>(sum);
 }
 
@@ -48,18 +47,17 @@ void CpuKernels::RouteExperts(const RouteExpertsArgs& args) {
   float* logits = F32(args.logits);
   int32_t* chosen = I32(args.experts);
   float* weights = F32(args.weights);
-  WithFloats(args.x, [&](const auto* x) {
-    pool_.ParallelFor(args.x.shape[0], 1, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) {
-        float* row = logits + t * experts;
-        for (int64_t e = 0; e < experts; ++e) {
-          row[e] = GateLogit(x + t * n, gate + e * n, n);
-          if (args.round_logits_to_bf16) row[e] = Bf16ToFloat(FloatToBf16(row[e]));
-        }
-        TopK(row, experts, k, chosen + t * k);
-        Weigh(row, chosen + t * k, k, weights + t * k);
+  const float* x = F32(args.x);
+  pool_.ParallelFor(args.x.shape[0], 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* row = logits + t * experts;
+      for (int64_t e = 0; e < experts; ++e) {
+        row[e] = GateLogit(x + t * n, gate + e * n, n);
+        if (args.round_logits_to_bf16) row[e] = Bf16ToFloat(FloatToBf16(row[e]));
       }
-    });
+      TopK(row, experts, k, chosen + t * k);
+      Weigh(row, chosen + t * k, k, weights + t * k);
+    }
   });
 }
 

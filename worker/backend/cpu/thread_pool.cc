@@ -45,8 +45,8 @@ void ThreadPool::Run(int64_t count, int64_t grain, const void* body, Call call) 
   body_ = body;
   call_ = call;
   count_ = count;
-  piece_ = std::max(grain, (count + threads() * kPiecesPerThread - 1) /
-                               (threads() * kPiecesPerThread));
+  piece_ =
+      std::max(grain, (count + threads() * kPiecesPerThread - 1) / (threads() * kPiecesPerThread));
   next_.store(0, std::memory_order_relaxed);
   busy_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
   job_.fetch_add(1, std::memory_order_release);
