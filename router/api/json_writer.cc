@@ -94,8 +94,11 @@ JsonWriter& JsonWriter::Integer(int64_t value) {
 JsonWriter& JsonWriter::Number(double value) {
   CHECK(std::isfinite(value), value);
   BeforeValue();
-  char digits[32];
-  text_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  char buffer[32];
+  const std::string_view digits(buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr);
+  text_ += digits;
+  // Stays a floating-point number where types are told apart by spelling.
+  if (digits.find_first_of(".e") == std::string_view::npos) text_ += ".0";
   return *this;
 }
 
