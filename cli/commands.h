@@ -6,5 +6,6 @@ namespace levin {
 
 int RunServe(int argc, const char* const* argv);
 int RunEval(int argc, const char* const* argv);
+int RunBench(int argc, const char* const* argv);
 
 }  // namespace levin

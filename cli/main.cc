@@ -16,6 +16,7 @@ struct Subcommand {
 constexpr Subcommand kSubcommands[] = {
     {"serve", &levin::RunServe, "serve MODEL: router and tensor-parallel workers on this host"},
     {"eval", &levin::RunEval, "eval MODEL --ids FILE.json --out FILE.safetensors: logits, states, traces of a checkpoint"},
+    {"bench", &levin::RunBench, "bench --engine MODEL: tokens per second of the engine"},
 };
 
 void PrintUsage(std::FILE* to) {
@@ -32,7 +33,7 @@ int main(int argc, char** argv) {
   }
   if (name == "--version") return std::printf("levin %s\n", levin::kVersion), 0;
   if (name == "--help" || name == "-h") return PrintUsage(stdout), 0;
-  std::fprintf(stderr, "levin: unknown command '%.*s', expected serve or eval\n",
+  std::fprintf(stderr, "levin: unknown command '%.*s', expected serve, eval or bench\n",
                static_cast<int>(name.size()), name.data());
   return 2;
 }
