@@ -36,12 +36,12 @@ void AnswerPreflight(const ApiCall& call) {
 
 }  // namespace
 
-struct Api::Route {
+struct HttpApi::Route {
   std::string_view path;
   std::string_view methods;  // as in the header Allow
   bool open = false;         // needs no key
   bool work = false;         // is refused while draining
-  void (*run)(Api& api, ApiCall call) = nullptr;
+  void (*run)(HttpApi& api, ApiCall call) = nullptr;
 
   bool Allows(std::string_view method) const {
     for (size_t at = methods.find(method); at != std::string_view::npos;
@@ -55,29 +55,29 @@ struct Api::Route {
   }
 };
 
-const std::vector<Api::Route>& Api::Routes() {
+const std::vector<HttpApi::Route>& HttpApi::Routes() {
   static constexpr std::string_view kGet = "GET, HEAD";
-  static const auto tokenize = [](Api& api, ApiCall call) {
+  static const auto tokenize = [](HttpApi& api, ApiCall call) {
     HandleTokenize(std::move(call), api.generator_);
   };
-  static const auto detokenize = [](Api& api, ApiCall call) {
+  static const auto detokenize = [](HttpApi& api, ApiCall call) {
     HandleDetokenize(std::move(call), api.generator_);
   };
-  static const auto ready = [](Api& api, ApiCall call) {
+  static const auto ready = [](HttpApi& api, ApiCall call) {
     HandleReady(std::move(call), api.ready());
   };
-  static const auto alive = [](Api&, ApiCall call) { HandleAlive(std::move(call)); };
+  static const auto alive = [](HttpApi&, ApiCall call) { HandleAlive(std::move(call)); };
   static const std::vector<Route> routes = {
       {"/v1/chat/completions", "POST", false, true,
-       [](Api& api, ApiCall call) { HandleChat(std::move(call), api.generator_, api.clock_); }},
+       [](HttpApi& api, ApiCall call) { HandleChat(std::move(call), api.generator_, api.clock_); }},
       {"/v1/completions", "POST", false, true,
-       [](Api& api, ApiCall call) {
+       [](HttpApi& api, ApiCall call) {
          HandleCompletion(std::move(call), api.generator_, api.clock_);
        }},
       {"/v1/models", kGet, false, false,
-       [](Api& api, ApiCall call) { HandleModels(std::move(call), api.generator_); }},
+       [](HttpApi& api, ApiCall call) { HandleModels(std::move(call), api.generator_); }},
       {kModelPrefix, kGet, false, false,
-       [](Api& api, ApiCall call) {
+       [](HttpApi& api, ApiCall call) {
          const std::string id = call.request.path.substr(kModelPrefix.size());
          HandleModel(std::move(call), api.generator_, id);
        }},
@@ -86,35 +86,35 @@ const std::vector<Api::Route>& Api::Routes() {
       {"/detokenize", "POST", false, false, detokenize},
       {"/v1/detokenize", "POST", false, false, detokenize},
       {"/tokenizer_info", kGet, false, false,
-       [](Api& api, ApiCall call) { HandleTokenizerInfo(std::move(call), api.generator_); }},
+       [](HttpApi& api, ApiCall call) { HandleTokenizerInfo(std::move(call), api.generator_); }},
       {"/health", kGet, true, false, ready},
       {"/readyz", kGet, true, false, ready},
       {"/livez", kGet, true, false, alive},
       {"/ping", "GET, HEAD, POST", true, false, ready},
       {"/version", kGet, true, false,
-       [](Api&, ApiCall call) { HandleVersion(std::move(call)); }},
+       [](HttpApi&, ApiCall call) { HandleVersion(std::move(call)); }},
       {"/metrics", kGet, false, false,
-       [](Api& api, ApiCall call) {
+       [](HttpApi& api, ApiCall call) {
          HandleMetrics(std::move(call), api.metrics_text_ ? api.metrics_text_() : "");
        }},
   };
   return routes;
 }
 
-Api::Api(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options)
+HttpApi::HttpApi(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options)
     : generator_(generator),
       engine_(engine),
       clock_(clock),
       keys_(options.api_keys),
       metrics_text_(std::move(options.metrics_text)) {}
 
-HttpHandler Api::handler() {
+HttpHandler HttpApi::handler() {
   return [this](HttpRequest request, std::shared_ptr<HttpResponder> responder) {
     Handle(std::move(request), std::move(responder));
   };
 }
 
-Status Api::ready() const {
+Status HttpApi::ready() const {
   if (draining_) {
     return Status(Code::kUnavailable, "DRAINING", "the server is shutting down")
         .WithRetryAfterMs(kRetryAfterMs);
@@ -126,7 +126,7 @@ Status Api::ready() const {
   return {};
 }
 
-void Api::Handle(HttpRequest request, std::shared_ptr<HttpResponder> responder) {
+void HttpApi::Handle(HttpRequest request, std::shared_ptr<HttpResponder> responder) {
   ApiCall call{.request = std::move(request), .responder = nullptr};
   const std::string_view sent = call.request.Header("x-request-id");
   Result<std::string> id = CheckRequestId(sent, "x-request-id");
@@ -141,7 +141,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<HttpResponder> responder) 
   Answer(std::move(call));
 }
 
-void Api::Answer(ApiCall call) {
+void HttpApi::Answer(ApiCall call) {
   const std::string_view path = call.request.path;
   const auto& routes = Routes();
   const auto route = std::find_if(routes.begin(), routes.end(), [&](const Route& one) {
@@ -161,7 +161,7 @@ void Api::Answer(ApiCall call) {
   route->run(*this, std::move(call));
 }
 
-Status Api::Admit(const Route& route, const HttpRequest& request) const {
+Status HttpApi::Admit(const Route& route, const HttpRequest& request) const {
   const std::string_view authorization = request.Header("authorization");
   if (!route.open && !keys_.Allows(authorization)) return InvalidApiKey(!authorization.empty());
   if (route.work) RETURN_IF_ERROR(ready());

@@ -24,10 +24,10 @@ struct ApiOptions {
 };
 
 // Any thread may call any method. Generator, engine and clock must live longer than the server that
-// runs the handler, and so must the Api.
-class Api final {
+// runs the handler, and so must the HttpApi.
+class HttpApi final {
  public:
-  Api(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options);
+  HttpApi(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options);
 
   HttpHandler handler();
 

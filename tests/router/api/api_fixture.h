@@ -66,7 +66,7 @@ class ApiTest : public ::testing::Test {
   ApiTest() { UseOptions({}); }
 
   void UseOptions(ApiOptions options) {
-    api_ = std::make_unique<Api>(generator_, engine_, clock_, std::move(options));
+    api_ = std::make_unique<HttpApi>(generator_, engine_, clock_, std::move(options));
   }
 
   std::shared_ptr<ReplyRecord> Send(HttpRequest request) {
@@ -150,7 +150,7 @@ class ApiTest : public ::testing::Test {
   FakeClock clock_;
   FakeEngineClient engine_;
   Generator generator_{*model_, engine_, clock_};
-  std::unique_ptr<Api> api_;
+  std::unique_ptr<HttpApi> api_;
 };
 
 }  // namespace levin::testing

@@ -88,7 +88,7 @@ class ClientsTest : public ApiTest {
       info.vocab_size = 200064;
     });
     generator_m1_ = std::make_unique<Generator>(*served_, engine_, clock_);
-    api_ = std::make_unique<Api>(*generator_m1_, engine_, clock_, ApiOptions{});
+    api_ = std::make_unique<HttpApi>(*generator_m1_, engine_, clock_, ApiOptions{});
     GroupInfo group;
     group.max_model_len = 1 << 20;
     engine_.set_group(group);
