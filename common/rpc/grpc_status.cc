@@ -5,13 +5,16 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/error_table.h"
+
 namespace levin {
 namespace {
 
-// The four messages of google/rpc are not packaged for C++ here; these are their fields, written
+// The five messages of google/rpc are not packaged for C++ here; these are their fields, written
 // and read in protobuf's wire format: tag, then a varint or a length and bytes.
 constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
+constexpr char kRequestInfo[] = "type.googleapis.com/google.rpc.RequestInfo";
 constexpr char kRetryInfo[] = "type.googleapis.com/google.rpc.RetryInfo";
 
 void PutVarint(std::string& out, uint64_t value) {
@@ -121,6 +124,14 @@ std::string Details(const Status& status) {
   return out;
 }
 
+// The first of the table's reasons with that code; clients always get one.
+std::string_view ReasonOf(Code code) {
+  for (const ErrorRow& row : kErrorTable) {
+    if (row.code == code && !row.internal) return row.reason;
+  }
+  return "INTERNAL";
+}
+
 int64_t DurationMs(std::string_view duration) {
   int64_t ms = 0;
   FieldReader reader(duration);
@@ -140,6 +151,16 @@ grpc::Status ToGrpc(const Status& status) {
     return {code, status.message()};
   }
   return {code, status.message(), Details(status)};
+}
+
+grpc::Status ToGrpc(const Status& status, std::string_view request_id) {
+  if (status.ok()) return grpc::Status::OK;
+  Status full = status;
+  if (full.reason().empty()) full = std::move(full).WithReason(std::string(ReasonOf(full.code())));
+  std::string details = Details(full), info;
+  PutBytes(info, 1, request_id);
+  PutAny(details, kRequestInfo, info);
+  return {static_cast<grpc::StatusCode>(full.code()), full.message(), details};
 }
 
 Status FromGrpc(const grpc::Status& status) {

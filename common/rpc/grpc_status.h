@@ -2,6 +2,8 @@
 // google.rpc.Status in grpc-status-details-bin (ErrorInfo, BadRequest, RetryInfo: api.md 12.4).
 #pragma once
 
+#include <string_view>
+
 #include <grpcpp/support/status.h>
 
 #include "common/base/status.h"
@@ -9,6 +11,8 @@
 namespace levin {
 
 grpc::Status ToGrpc(const Status& status);
+// The same for a client, with its request's id (RequestInfo) and always with a reason.
+grpc::Status ToGrpc(const Status& status, std::string_view request_id);
 
 // Details that are missing or broken leave reason, param and retry time empty.
 Status FromGrpc(const grpc::Status& status);
