@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "router/inference/call_slot.h"
+#include "router/inference/generation_meter.h"
 #include "router/inference/reply_stream.h"
 
 namespace levin {
@@ -21,8 +22,12 @@ uint64_t RandomSeed() {
 }  // namespace
 
 Generator::Generator(const ServedModel& model, EngineClient& engine, const Clock& clock,
-                     int64_t request_timeout_ms)
-    : model_(model), engine_(engine), clock_(clock), request_timeout_ms_(request_timeout_ms) {}
+                     int64_t request_timeout_ms, const RouterMetrics* metrics)
+    : model_(model),
+      engine_(engine),
+      clock_(clock),
+      request_timeout_ms_(request_timeout_ms),
+      metrics_(metrics) {}
 
 int64_t Generator::window() const {
   const auto group = engine_.group();
@@ -38,25 +43,32 @@ std::string Generator::fingerprint() const {
 Result<PreparedRequest> Generator::Prepare(InferenceRequest request) const {
   const auto group = engine_.group();
   if (group == nullptr) {
-    return Error(Status(Code::kUnavailable, "NO_GROUP", "no worker group is ready to answer")
-                     .WithRetryAfterMs(kRetryAfterMs));
+    Status status = Status(Code::kUnavailable, "NO_GROUP", "no worker group is ready to answer")
+                        .WithRetryAfterMs(kRetryAfterMs);
+    CountRejection(metrics_, status);
+    return Error(std::move(status));
   }
   const RequestLimits limits{.window = WindowOf(model_.info(), group->max_model_len),
                              .max_new_tokens = group->max_new_tokens,
                              .random_seed = RandomSeed(),
                              .now_unix_ms = clock_.UnixMs(),
                              .timeout_ms = request_timeout_ms_};
-  return PrepareRequest(std::move(request), model_.info(), model_.tokenizer(), limits);
+  auto prepared = PrepareRequest(std::move(request), model_.info(), model_.tokenizer(), limits);
+  if (!prepared) CountRejection(metrics_, prepared.error());
+  return prepared;
 }
 
 Result<std::shared_ptr<Reply>> Generator::Start(PreparedRequest request,
                                                 std::unique_ptr<ReplySink> sink) {
   auto slot = std::make_shared<CallSlot>();
-  auto stream = std::make_unique<ReplyStream>(request, model_.tokenizer(), clock_, std::move(sink),
-                                              slot);
-  ASSIGN_OR_RETURN(std::unique_ptr<Call> call,
-                   engine_.Submit(std::move(request.generation), std::move(stream)));
-  slot->Attach(std::move(call));
+  auto stream = std::make_unique<ReplyStream>(request, model_.tokenizer(), clock_, metrics_,
+                                              std::move(sink), slot);
+  auto call = engine_.Submit(std::move(request.generation), std::move(stream));
+  if (!call) {
+    CountRejection(metrics_, call.error());
+    return Error(std::move(call).error());
+  }
+  slot->Attach(*std::move(call));
   return slot;
 }
 

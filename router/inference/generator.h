@@ -1,5 +1,5 @@
 // Runs a prepared request on a group: tokens in, reply events out. Shared by HTTP and gRPC and knows
-// neither. Thread-safe; model and engine must live longer.
+// neither. Thread-safe; model, engine, clock and metrics (may be null) must live longer.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,8 @@
 
 namespace levin {
 
+class RouterMetrics;
+
 // A reply on its way. Dropping the last reference changes nothing; the reply goes on.
 class Reply {
  public:
@@ -28,7 +30,7 @@ class Reply {
 class Generator final {
  public:
   Generator(const ServedModel& model, EngineClient& engine, const Clock& clock,
-            int64_t request_timeout_ms = 0);
+            int64_t request_timeout_ms = 0, const RouterMetrics* metrics = nullptr);
 
   const ServedModel& model() const { return model_; }
   // 0: no group was seen yet and no limit was given.
@@ -49,6 +51,7 @@ class Generator final {
   EngineClient& engine_;
   const Clock& clock_;
   const int64_t request_timeout_ms_;
+  const RouterMetrics* const metrics_;
 };
 
 }  // namespace levin

@@ -119,6 +119,7 @@ void ReplyBuilder::End(ChoiceFinishedEvent end, std::vector<ReplyEvent>& out) {
     CountReasoning();
   }
   MoveTokens(unshown_, end.tokens);
+  finish_reason_ = end.reason;
   out.push_back(std::move(end));
 }
 

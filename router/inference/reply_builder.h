@@ -30,6 +30,7 @@ class ReplyBuilder final {
   void Finish(ReplyFinish reason, std::vector<ReplyEvent>& out);
 
   bool finished() const { return finished_; }
+  ReplyFinish finish_reason() const { return finish_reason_; }  // once finished
   // The leader does not know of the end: it has to be told.
   bool ended_by_text() const { return ended_by_text_; }
   int64_t completion_tokens() const { return completion_tokens_; }
@@ -58,6 +59,7 @@ class ReplyBuilder final {
   int64_t completion_tokens_ = 0;
   int64_t reasoning_tokens_ = 0;
   bool finished_ = false;
+  ReplyFinish finish_reason_ = ReplyFinish::kStop;
   bool ended_by_text_ = false;
 };
 

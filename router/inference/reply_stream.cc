@@ -35,18 +35,20 @@ Status EndStatus(FinishReason reason) {
 }  // namespace
 
 ReplyStream::ReplyStream(const PreparedRequest& request, const Tokenizer& tokenizer,
-                         const Clock& clock, std::unique_ptr<ReplySink> sink,
-                         std::shared_ptr<CallSlot> slot)
+                         const Clock& clock, const RouterMetrics* metrics,
+                         std::unique_ptr<ReplySink> sink, std::shared_ptr<CallSlot> slot)
     : clock_(clock),
       submitted_(clock.Now()),
       prompt_tokens_(request.prompt_tokens()),
       sink_(std::move(sink)),
       slot_(std::move(slot)),
-      builder_(request, tokenizer) {}
+      builder_(request, tokenizer),
+      meter_(metrics, prompt_tokens_, submitted_) {}
 
 void ReplyStream::OnAdmitted(int64_t cached_tokens) {
   if (closed_) return;
   cached_tokens_ = cached_tokens;
+  meter_.Admitted(cached_tokens, clock_.Now());
   Deliver({StartedEvent{cached_tokens}});
 }
 
@@ -54,7 +56,9 @@ void ReplyStream::OnTokens(int64_t first_index, std::span<const SampledToken> to
   CHECK_EQ(first_index, received_tokens_);
   received_tokens_ += static_cast<int64_t>(tokens.size());
   if (closed_ || tokens.empty()) return;
-  if (first_index == 0) first_token_us_ = Microseconds(clock_.Now() - submitted_);
+  const TimePoint now = clock_.Now();
+  if (first_index == 0) first_token_us_ = Microseconds(now - submitted_);
+  meter_.Tokens(static_cast<int64_t>(tokens.size()), now);
 
   std::vector<ReplyEvent> events;
   builder_.Push(tokens, events);
@@ -78,6 +82,8 @@ void ReplyStream::OnDone(Status status, FinishReason reason, const Usage& usage)
     }
     if (!status.ok()) {
       closed_ = true;
+      if (slot_->reason() == CancelReason::kClientGone) meter_.ClientLeft();
+      meter_.Failed(status, usage, builder_.completion_tokens());
       return Deliver({FailedEvent{std::move(status)}});
     }
     builder_.Finish(reason == FinishReason::kStop ? ReplyFinish::kStop : ReplyFinish::kLength,
@@ -89,6 +95,7 @@ void ReplyStream::OnDone(Status status, FinishReason reason, const Usage& usage)
 
 void ReplyStream::Complete(const Usage& usage, std::vector<ReplyEvent>& events) {
   closed_ = true;
+  meter_.Finished(builder_.finish_reason(), usage, builder_.completion_tokens());
   events.push_back(CompletedEvent{
       .usage = {.prompt_tokens = prompt_tokens_,
                 .cached_tokens = usage.cached_tokens,

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "router/dispatch/engine_client.h"
 #include "router/inference/call_slot.h"
+#include "router/inference/generation_meter.h"
 #include "router/inference/reply_builder.h"
 #include "router/inference/reply_event.h"
 #include "router/inference/request_check.h"
@@ -16,9 +17,10 @@ namespace levin {
 
 class ReplyStream final : public TokenSink {
  public:
-  // Tokenizer and clock must live longer.
+  // Tokenizer, clock and metrics (may be null) must live longer.
   ReplyStream(const PreparedRequest& request, const Tokenizer& tokenizer, const Clock& clock,
-              std::unique_ptr<ReplySink> sink, std::shared_ptr<CallSlot> slot);
+              const RouterMetrics* metrics, std::unique_ptr<ReplySink> sink,
+              std::shared_ptr<CallSlot> slot);
 
   void OnAdmitted(int64_t cached_tokens) override;
   void OnTokens(int64_t first_index, std::span<const SampledToken> tokens) override;
@@ -34,6 +36,7 @@ class ReplyStream final : public TokenSink {
   const std::unique_ptr<ReplySink> sink_;
   const std::shared_ptr<CallSlot> slot_;
   ReplyBuilder builder_;
+  GenerationMeter meter_;
   int64_t cached_tokens_ = 0;
   int64_t received_tokens_ = 0;
   int64_t first_token_us_ = 0;

@@ -122,6 +122,13 @@ class ApiTest : public ::testing::Test {
     return FakeEngineClient::Tokens(ids);
   }
 
+  // Nothing, until it is cancelled.
+  static FakeEngineClient::Script Endless() {
+    FakeEngineClient::Script script;
+    script.endless = true;
+    return script;
+  }
+
   static value Json(const std::shared_ptr<ReplyRecord>& record) {
     boost::system::error_code error;
     value parsed = boost::json::parse(record->body(), error);

@@ -316,7 +316,9 @@ TEST_F(ChatTest, ToolCallsAreReportedInBothModes) {
 }
 
 TEST_F(ChatTest, AClientThatLeavesCancelsInEveryPhase) {
-  engine_.AnswerAllWith({.tokens = Text("a b c", false).tokens, .endless = true});
+  auto script = Text("a b c", false);
+  script.endless = true;
+  engine_.AnswerAllWith(script);
   for (const char* stream : {"true", "false"}) {
     for (int steps : {0, 1, 2, 6}) {
       const size_t before = engine_.cancels().size();

@@ -74,11 +74,11 @@ TEST_F(CompletionTest, SeveralPromptsAreSeveralChoices) {
 
 TEST_F(CompletionTest, OneFailedPromptEndsThemAll) {
   engine_.Answer(FakeEngineClient::Failure(Internal("boom")));
-  engine_.Answer({.endless = true});
+  engine_.Answer(Endless());
   EXPECT_EQ(ErrorOf(Complete(R"("prompt":["a","b"])")), "500 server_error internal_error -");
   EXPECT_EQ(engine_.live(), 0);
 
-  engine_.AnswerAllWith({.endless = true});
+  engine_.AnswerAllWith(Endless());
   const auto reply = Post("/v1/completions", R"({"prompt":["a","b"]})");
   engine_.Step();
   reply->Leave();
@@ -87,7 +87,7 @@ TEST_F(CompletionTest, OneFailedPromptEndsThemAll) {
 }
 
 TEST_F(CompletionTest, ASubmitRefusedHalfWayCancelsTheRest) {
-  engine_.AnswerAllWith({.endless = true});
+  engine_.AnswerAllWith(Endless());
   const auto first = Post("/v1/completions", R"({"prompt":"a"})");
   engine_.RefuseNext(
       Status(Code::kResourceExhausted, "QUEUE_FULL", "queue full").WithRetryAfterMs(90'000));

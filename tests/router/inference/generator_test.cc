@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/metrics/router_metrics.h"
 #include "tests/support/demo_model.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/fake_engine_client.h"
@@ -63,7 +64,8 @@ class GeneratorTest : public ::testing::Test {
   static inline ServedModel* model_ = nullptr;
   FakeClock clock_;
   FakeEngineClient engine_;
-  Generator generator_{*model_, engine_, clock_};
+  RouterMetrics metrics_{{.model_name = "levin-demo", .groups = {"0"}}};
+  Generator generator_{*model_, engine_, clock_, 0, &metrics_};
   Record record_;
 };
 
@@ -128,7 +130,9 @@ TEST_F(GeneratorTest, ACancelEndsInAFailure) {
 }
 
 TEST_F(GeneratorTest, ADeadlineIsToldAsOne) {
-  engine_.AnswerAllWith({.endless = true});
+  FakeEngineClient::Script script;
+  script.endless = true;
+  engine_.AnswerAllWith(script);
   auto reply = Start();
   engine_.Step();
   reply->Cancel(CancelReason::kDeadline);
@@ -165,6 +169,48 @@ TEST_F(GeneratorTest, WithoutAGroupNothingIsPrepared) {
   EXPECT_EQ(prepared.error().reason(), "NO_GROUP");
   EXPECT_GT(prepared.error().retry_after_ms(), 0);
   EXPECT_EQ(generator_.fingerprint(), "");
+}
+
+TEST_F(GeneratorTest, EveryGenerationIsCountedOnceAtItsEnd) {
+  auto script = Text("one two three");
+  script.cached_tokens = 1;
+  engine_.Answer(script);
+  Start();
+  while (engine_.Step()) clock_.Advance(std::chrono::milliseconds(20));
+  EXPECT_EQ(metrics_.finish(FinishLabel::kStop).value(), 1);
+  EXPECT_EQ(metrics_.tokens(TokenKind::kPrompt).value(), 3);
+  EXPECT_EQ(metrics_.tokens(TokenKind::kCached).value(), 1);
+  EXPECT_EQ(metrics_.tokens(TokenKind::kOutput).value(), static_cast<double>(script.tokens.size()));
+  const std::string text = metrics_.Serialize();
+  EXPECT_NE(text.find("levin_itl_seconds_count{model_name=\"levin-demo\"} " +
+                      std::to_string(script.tokens.size() - 1)),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("cached=\"part\"} 1"), std::string::npos);
+
+  record_ = {};
+  auto reply = Start();
+  reply->Cancel(CancelReason::kClientGone);
+  engine_.RunToEnd();
+  EXPECT_EQ(metrics_.finish(FinishLabel::kCancelled).value(), 1);
+  EXPECT_EQ(metrics_.client_disconnects(Phase::kQueued).value(), 1);
+  EXPECT_EQ(metrics_.tokens(TokenKind::kPrompt).value(), 3) << "nothing was computed for it";
+}
+
+TEST_F(GeneratorTest, RefusalsAreCountedByTheirReason) {
+  const auto count = [&](RejectReason reason) {
+    return metrics_.rejections(reason, RequestClass::kDefault).value();
+  };
+  EXPECT_FALSE(generator_.Prepare({.prompt = {1}, .temperature = 3}));
+  EXPECT_EQ(count(RejectReason::kInvalidField), 1);
+  engine_.RefuseNext(Status(Code::kResourceExhausted, "QUEUE_FULL", "full"));
+  auto prepared = generator_.Prepare({.prompt = {1}});
+  EXPECT_FALSE(
+      generator_.Start(*std::move(prepared), std::make_unique<RecordingReplySink>(record_)));
+  EXPECT_EQ(count(RejectReason::kQueueFull), 1);
+  engine_.set_group(std::nullopt);
+  EXPECT_FALSE(generator_.Prepare({.prompt = {1}}));
+  EXPECT_EQ(count(RejectReason::kNoGroup), 1);
 }
 
 TEST_F(GeneratorTest, RequestsWithoutASeedDifferAndThoseWithOneDoNot) {

@@ -173,7 +173,7 @@ TEST_F(ReplyBuilderTest, CharactersAreWholeWhateverTheCut) {
 }
 
 TEST_F(ReplyBuilderTest, ReasoningIsItsOwnFieldForEverySplit) {
-  request_.parser = ReplyParserOptions{.reasoning = true};
+  request_.parser.emplace().reasoning = true;
   const std::vector<TokenId> ids = Bytes("<think>\nab\n</think>\n\ncd", true);
   for (size_t batch = 1; batch <= ids.size(); ++batch) {
     const Joined joined = Run(ids, batch);
@@ -186,7 +186,7 @@ TEST_F(ReplyBuilderTest, ReasoningIsItsOwnFieldForEverySplit) {
 }
 
 TEST_F(ReplyBuilderTest, ALengthInsideThinkingIsAllReasoning) {
-  request_.parser = ReplyParserOptions{.reasoning = true};
+  request_.parser.emplace().reasoning = true;
   const std::vector<TokenId> ids = Bytes("<think>\nabc");
   request_.generation.max_new_tokens = static_cast<int32_t>(ids.size());
   const Joined joined = Run(ids);
@@ -197,7 +197,7 @@ TEST_F(ReplyBuilderTest, ALengthInsideThinkingIsAllReasoning) {
 }
 
 TEST_F(ReplyBuilderTest, CallsAreFoundForEverySplit) {
-  request_.parser = ReplyParserOptions{.tools = ToolFamily::kM1};
+  request_.parser.emplace().tools = ToolFamily::kM1;
   const std::vector<TokenId> ids = Bytes(
       "<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"a\": \"}😀\"}}\n</tool_calls>", true);
   for (size_t batch = 1; batch <= ids.size(); ++batch) {
@@ -212,7 +212,7 @@ TEST_F(ReplyBuilderTest, CallsAreFoundForEverySplit) {
 }
 
 TEST_F(ReplyBuilderTest, ACallCutByLengthEndsInLength) {
-  request_.parser = ReplyParserOptions{.tools = ToolFamily::kM1};
+  request_.parser.emplace().tools = ToolFamily::kM1;
   const std::vector<TokenId> ids =
       Bytes("<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"a\": 1");
   request_.generation.max_new_tokens = static_cast<int32_t>(ids.size());
