@@ -1,4 +1,5 @@
-// Plans come over a wire: whatever they say, a rank answers with a Status and keeps its memory whole.
+// Plans come over a wire: whatever they say, a rank answers with a Status and keeps its memory
+// whole.
 #include "worker/engine/rank_executor.h"
 
 #include <gtest/gtest.h>
@@ -181,7 +182,9 @@ TEST_F(RankExecutorTest, RefusesWhatContradictsItsTableOrItsLimits) {
       },
       [](BatchPlan& p) { p.started[0].sampling.temperature = -1; },
       [](BatchPlan& p) { p.started[0].sampling.stop_ids = {32}; },
-      [](BatchPlan& p) { p.started[0].counted = {0, 6}, p.tokens[0] = 2; },  // not ascending
+      [](BatchPlan& p) {
+        p.started[0].counted = {0, 6}, p.tokens[0] = 2;
+      },  // not ascending
       [](BatchPlan& p) { p.rows[0].sequence = 2; },
       [](BatchPlan& p) { p.rows[0].position = 1; },
       [](BatchPlan& p) { p.rows[0].fresh = false; },
@@ -189,7 +192,9 @@ TEST_F(RankExecutorTest, RefusesWhatContradictsItsTableOrItsLimits) {
       [](BatchPlan& p) { p.rows[0].tokens = {}; },  // nothing was drawn yet
       [](BatchPlan& p) { p.tokens[3] = 32; },
       [](BatchPlan& p) { p.tokens[3] = -1; },
-      [](BatchPlan& p) { p.started[0].blocks = {0, 1}; },  // six tokens do not fit into one block
+      [](BatchPlan& p) {
+        p.started[0].blocks = {0, 1};
+      },  // six tokens do not fit into one block
       [](BatchPlan& p) {
         p.rows[0].tokens = {0, 3};
         p.rows.push_back({.sequence = 1, .position = 3, .tokens = {3, 3}, .draws = 1});
