@@ -58,27 +58,32 @@ Status DefineAll(const json::value& file, std::vector<bool>& defined) {
 
 }  // namespace
 
-Result<TokenizerFacts> DefinedTokens(const std::filesystem::path& model_dir, int32_t vocab) {
+Result<TokenizerFacts> ParseDefinedTokens(std::string_view text, int32_t vocab) {
   TokenizerFacts facts;
+  facts.defined.assign(static_cast<size_t>(vocab), false);
+  facts.hash = XXH3_64bits(text.data(), text.size());
+  try {
+    json::error_code error;
+    const json::value file = json::parse(text, error);
+    if (error) return Error(InvalidArgument("is not valid JSON: " + error.message()));
+    RETURN_ERROR_IF(DefineAll(file, facts.defined));
+  } catch (const std::exception& error) {  // memory, or a limit of the library
+    return Error(InvalidArgument(std::string("cannot be parsed as JSON: ") + error.what()));
+  }
+  return facts;
+}
+
+Result<TokenizerFacts> DefinedTokens(const std::filesystem::path& model_dir, int32_t vocab) {
   const std::filesystem::path path = model_dir / "tokenizer.json";
   const Result<std::string> text = ReadSmallFile(path, kTokenizerBytesMax);
   if (!text && text.error().code() == Code::kNotFound) {
-    facts.defined.assign(static_cast<size_t>(vocab), true);
-    return facts;
+    TokenizerFacts all;
+    all.defined.assign(static_cast<size_t>(vocab), true);
+    return all;
   }
   if (!text) return Error(text.error());
-  facts.defined.assign(static_cast<size_t>(vocab), false);
-  facts.hash = XXH3_64bits(text->data(), text->size());
-  Status status;
-  try {
-    json::error_code error;
-    const json::value file = json::parse(*text, error);
-    status = error ? InvalidArgument("is not valid JSON: " + error.message())
-                   : DefineAll(file, facts.defined);
-  } catch (const std::exception& error) {  // memory, or a limit of the library
-    status = InvalidArgument(std::string("cannot be parsed as JSON: ") + error.what());
-  }
-  if (!status.ok()) return Error(std::move(status).Annotate("'" + path.string() + "'"));
+  Result<TokenizerFacts> facts = ParseDefinedTokens(*text, vocab);
+  if (!facts) return Error(std::move(facts).error().Annotate("'" + path.string() + "'"));
   return facts;
 }
 

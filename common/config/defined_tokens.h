@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "common/base/status.h"
@@ -18,5 +19,8 @@ struct TokenizerFacts {
 // A folder without tokenizer.json defines every id. An id of `model.vocab` or `added_tokens` that
 // is negative or >= vocab is an error that names the token and the id.
 Result<TokenizerFacts> DefinedTokens(const std::filesystem::path& model_dir, int32_t vocab);
+
+// The same from the file's text. vocab >= 1.
+Result<TokenizerFacts> ParseDefinedTokens(std::string_view text, int32_t vocab);
 
 }  // namespace levin
