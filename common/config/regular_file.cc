@@ -30,7 +30,7 @@ Result<RegularFile> RegularFile::Open(const std::filesystem::path& path) {
     if (error == ENOENT || error == ENOTDIR) return Error(NotFound(message));
     return Error(FailedPrecondition(message));
   }
-  RegularFile file(path, fd, 0);
+  RegularFile file(path, fd);
   struct stat facts;
   if (::fstat(fd, &facts) != 0) {
     return Error(FailedPrecondition("cannot look at " + Quoted(path) + ": " + SystemWord(errno)));
@@ -38,7 +38,8 @@ Result<RegularFile> RegularFile::Open(const std::filesystem::path& path) {
   if (!S_ISREG(facts.st_mode)) {
     return Error(FailedPrecondition(Quoted(path) + " is not a regular file"));
   }
-  file.size_ = facts.st_size;
+  file.identity_ = {facts.st_dev, facts.st_ino, facts.st_size,
+                    facts.st_mtim.tv_sec * 1'000'000'000 + facts.st_mtim.tv_nsec};
   return file;
 }
 
@@ -47,12 +48,14 @@ RegularFile::~RegularFile() {
 }
 
 RegularFile::RegularFile(RegularFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      identity_(other.identity_) {}
 
 RegularFile& RegularFile::operator=(RegularFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
-  std::swap(size_, other.size_);
+  std::swap(identity_, other.identity_);
   return *this;
 }
 
@@ -71,9 +74,13 @@ Status RegularFile::Read(int64_t offset, std::span<std::byte> out) const {
     return DataLoss("cannot read " + Quoted(path_) + " at byte " +
                     std::to_string(offset + static_cast<int64_t>(done)) + ": " + cause +
                     " (expected " + std::to_string(out.size() - done) + " more bytes; it had " +
-                    std::to_string(size_) + " when it was opened)");
+                    std::to_string(size()) + " when it was opened)");
   }
   return Status::Ok();
+}
+
+void RegularFile::WillRead(int64_t offset, int64_t bytes) const {
+  ::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
 }
 
 Result<std::string> ReadSmallFile(const std::filesystem::path& path, int64_t bytes_max) {

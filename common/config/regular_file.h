@@ -11,6 +11,15 @@
 
 namespace levin {
 
+// Which file it is and in what state: differs after an exchange, a truncation or a write.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t size = 0;
+  int64_t modified_ns = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
 // Move only; Read may be called from any thread.
 class RegularFile final {
  public:
@@ -22,19 +31,22 @@ class RegularFile final {
   RegularFile& operator=(RegularFile&& other) noexcept;
 
   const std::filesystem::path& path() const { return path_; }
-  int64_t size() const { return size_; }  // when it was opened
+  const FileIdentity& identity() const { return identity_; }  // when it was opened
+  int64_t size() const { return identity_.size; }
 
   // All of out from byte `offset` on, or kDataLoss that names file, offset and cause: a file that
   // shrank meanwhile is an error here and no signal.
   Status Read(int64_t offset, std::span<std::byte> out) const;
 
+  // Asks the system to fetch these bytes meanwhile; a hint that may come to nothing.
+  void WillRead(int64_t offset, int64_t bytes) const;
+
  private:
-  RegularFile(std::filesystem::path path, int fd, int64_t size)
-      : path_(std::move(path)), fd_(fd), size_(size) {}
+  RegularFile(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}
 
   std::filesystem::path path_;
   int fd_ = -1;
-  int64_t size_ = 0;
+  FileIdentity identity_;
 };
 
 // The whole of a small file; larger than bytes_max is kFailedPrecondition with both numbers.

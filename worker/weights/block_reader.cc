@@ -91,13 +91,13 @@ int64_t BlockReader::BytesOf(const StoredTensor& tensor, const std::vector<Weigh
   return bytes;
 }
 
-Status BlockReader::Read(const SafetensorsFile& file, const StoredTensor& tensor,
+Status BlockReader::Read(const RegularFile& file, const StoredTensor& tensor,
                          const std::vector<WeightBlock>& blocks) {
   for (const WeightBlock& block : blocks) RETURN_IF_ERROR(ReadBlock(file, tensor, block));
   return Status::Ok();
 }
 
-Status BlockReader::ReadBlock(const SafetensorsFile& file, const StoredTensor& tensor,
+Status BlockReader::ReadBlock(const RegularFile& file, const StoredTensor& tensor,
                               const WeightBlock& block) {
   const int64_t row_bytes = Columns(tensor) * ElementBytes(tensor);
   const int64_t rows = block.to.shape[0];
@@ -110,13 +110,14 @@ Status BlockReader::ReadBlock(const SafetensorsFile& file, const StoredTensor& t
     const int64_t bytes = count * row_bytes;
     const int64_t offset = (block.row_first + first) * row_bytes;
     if (as_stored) {  // straight into place
-      RETURN_IF_ERROR(file.Read(tensor, offset,
-                                {block.to.data + first * row_bytes, static_cast<size_t>(bytes)}));
+      RETURN_IF_ERROR(SafetensorsFile::ReadFrom(
+          file, tensor, offset,
+          {block.to.data + first * row_bytes, static_cast<size_t>(bytes)}));
     } else {
       if (static_cast<int64_t>(staging_.size()) < bytes)
         staging_.resize(static_cast<size_t>(bytes));
-      RETURN_IF_ERROR(
-          file.Read(tensor, offset, std::span(staging_).first(static_cast<size_t>(bytes))));
+      RETURN_IF_ERROR(SafetensorsFile::ReadFrom(
+          file, tensor, offset, std::span(staging_).first(static_cast<size_t>(bytes))));
       for (int64_t i = 0; i < count; ++i) {
         RETURN_IF_ERROR(ConvertRow(tensor, block, first + i, staging_.data() + i * row_bytes));
       }

@@ -17,15 +17,14 @@ class BlockReader final {
   explicit BlockReader(std::function<void(int64_t bytes)> read) : read_(std::move(read)) {}
 
   // The stored tensor's type was accepted (needed_tensors.h) and its shape checked.
-  Status Read(const SafetensorsFile& file, const StoredTensor& tensor,
+  Status Read(const RegularFile& file, const StoredTensor& tensor,
               const std::vector<WeightBlock>& blocks);
 
   // What Read will read for these blocks: whole rows of the stored tensor.
   static int64_t BytesOf(const StoredTensor& tensor, const std::vector<WeightBlock>& blocks);
 
  private:
-  Status ReadBlock(const SafetensorsFile& file, const StoredTensor& tensor,
-                   const WeightBlock& block);
+  Status ReadBlock(const RegularFile& file, const StoredTensor& tensor, const WeightBlock& block);
 
   std::function<void(int64_t)> read_;
   std::vector<std::byte> staging_;

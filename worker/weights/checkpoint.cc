@@ -73,21 +73,27 @@ Checkpoint::Checkpoint(std::vector<SafetensorsFile> files) : files_(std::move(fi
   }
 }
 
+Result<std::optional<SafetensorsIndex>> ReadIndex(const std::filesystem::path& model_dir) {
+  const std::filesystem::path path = model_dir / kIndexFile;
+  const Result<std::string> text = ReadSmallFile(path, kIndexBytesMax);
+  if (!text && text.error().code() == Code::kNotFound) return std::nullopt;
+  if (!text) return Error(text.error());
+  Result<SafetensorsIndex> index = ParseSafetensorsIndex(*text);
+  if (!index) return Error(std::move(index).error().Annotate("'" + path.string() + "'"));
+  return *std::move(index);
+}
+
 Result<Checkpoint> Checkpoint::Open(const std::filesystem::path& model_dir) {
-  const std::filesystem::path index_path = model_dir / "model.safetensors.index.json";
-  const Result<std::string> text = ReadSmallFile(index_path, kIndexBytesMax);
-  if (text) {
-    const Result<Index> index = ParseSafetensorsIndex(*text);
-    if (!index) return Error(Status(index.error()).Annotate("'" + index_path.string() + "'"));
-    ASSIGN_OR_RETURN(std::vector<SafetensorsFile> files, OpenShards(model_dir, *index));
-    RETURN_ERROR_IF(CheckIndex(*index, files));
+  ASSIGN_OR_RETURN(const std::optional<SafetensorsIndex> index, ReadIndex(model_dir));
+  if (index) {
+    ASSIGN_OR_RETURN(std::vector<SafetensorsFile> files, OpenShards(model_dir, index->shards));
+    RETURN_ERROR_IF(CheckIndex(index->shards, files));
     return Checkpoint(std::move(files));
   }
-  if (text.error().code() != Code::kNotFound) return Error(text.error());
-  Result<SafetensorsFile> only = SafetensorsFile::Open(model_dir / "model.safetensors");
+  Result<SafetensorsFile> only = SafetensorsFile::Open(model_dir / kSingleFile);
   if (!only && only.error().code() == Code::kNotFound) {
-    return Error(NotFound("'" + model_dir.string() +
-                          "' has neither model.safetensors.index.json nor model.safetensors"));
+    return Error(NotFound("'" + model_dir.string() + "' has neither " + kIndexFile + " nor " +
+                          kSingleFile));
   }
   if (!only) return Error(std::move(only).error());
   std::vector<SafetensorsFile> files;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -12,10 +13,16 @@
 
 namespace levin {
 
-// Move only; all files stay open, so that nobody can exchange one between check and reading.
+inline constexpr const char* kIndexFile = "model.safetensors.index.json";
+inline constexpr const char* kSingleFile = "model.safetensors";
+
+// The folder's index; nullopt: it has none.
+Result<std::optional<SafetensorsIndex>> ReadIndex(const std::filesystem::path& model_dir);
+
+// Move only. Headers only: no file stays open.
 class Checkpoint final {
  public:
-  // With model.safetensors.index.json exactly the files that it names are opened, and each must
+  // With model.safetensors.index.json exactly the files that it names are read, and each must
   // hold exactly the tensors that it says; other files in the folder are none of our business.
   // Without it exactly model.safetensors is. Errors list what is missing.
   static Result<Checkpoint> Open(const std::filesystem::path& model_dir);

@@ -1,78 +1,11 @@
 #include "worker/weights/placement.h"
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace levin {
 namespace {
-
-// Gives views of fresh buffers and remembers the first failure.
-class Allocator final {
- public:
-  explicit Allocator(ModelWeights& weights) : weights_(weights) {}
-
-  TensorView Take(DType dtype, const Shape& shape) {
-    if (!status_.ok()) return {};
-    Result<Buffer> buffer = Buffer::Allocate(shape.elements() * ByteSize(dtype));
-    if (!buffer) {
-      status_ = std::move(buffer).error().Annotate(
-          "weights, after " + std::to_string(weights_.bytes) + " bytes of them");
-      return {};
-    }
-    weights_.bytes += buffer->bytes();
-    weights_.buffers.push_back(*std::move(buffer));
-    return weights_.buffers.back().View(dtype, shape);
-  }
-  const Status& status() const { return status_; }
-
- private:
-  ModelWeights& weights_;
-  Status status_;
-};
-
-// This rank's part of the sizes that are split.
-struct Share {
-  Share(const ModelConfig& config, RankShare rank)
-      : heads(int64_t{LocalHeads(config, rank.ranks)} * config.head_dim),
-        kv_heads(int64_t{LocalKvHeads(config, rank.ranks)} * config.head_dim),
-        width(LocalExpertWidth(config, rank.ranks)),
-        vocab(LocalVocab(config, rank.rank, rank.ranks)),
-        heads_first(heads * rank.rank),
-        kv_first(int64_t{FirstKvHead(config, rank.rank, rank.ranks)} * config.head_dim),
-        width_first(width * rank.rank) {}
-
-  int64_t heads, kv_heads;  // rows: heads * d
-  int64_t width;            // of each expert
-  VocabSlice vocab;
-  int64_t heads_first, kv_first, width_first;
-};
-
-LayerWeights AllocateLayer(const ModelConfig& config, const Share& share, LayerKind kind,
-                           ExpertFormat experts, Allocator& take) {
-  const int64_t hidden = config.hidden;
-  LayerWeights layer;
-  layer.input_norm = take.Take(DType::kF32, {hidden});
-  layer.post_attention_norm = take.Take(DType::kF32, {hidden});
-  if (kind == LayerKind::kLightning) {
-    layer.qkv = take.Take(DType::kBF16, {3 * share.heads, hidden});
-    layer.output_gate = take.Take(DType::kBF16, {share.heads, hidden});
-    layer.lightning_norm = take.Take(DType::kF32, {share.heads});
-    layer.out = take.Take(DType::kBF16, {hidden, share.heads});
-  } else {
-    layer.q = take.Take(DType::kBF16, {share.heads, hidden});
-    layer.k = take.Take(DType::kBF16, {share.kv_heads, hidden});
-    layer.v = take.Take(DType::kBF16, {share.kv_heads, hidden});
-    layer.o = take.Take(DType::kBF16, {hidden, share.heads});
-  }
-  layer.gate = take.Take(DType::kF32, {config.experts, hidden});
-  const DType dtype = experts == ExpertFormat::kInt8 ? DType::kI8 : DType::kBF16;
-  layer.w13 = take.Take(dtype, {config.experts, 2 * share.width, hidden});
-  layer.w2 = take.Take(dtype, {config.experts, hidden, share.width});
-  if (experts == ExpertFormat::kInt8) {
-    layer.w13_scale = take.Take(DType::kF32, {config.experts, 2 * share.width});
-    layer.w2_scale = take.Take(DType::kF32, {config.experts, hidden});
-  }
-  return layer;
-}
 
 // Rows [first, first + count) of expert e in a [E, rows, columns] tensor, as a matrix.
 TensorView ExpertRows(const TensorView& tensor, int64_t e, int64_t first, int64_t count) {
@@ -189,7 +122,7 @@ class Placer final {
 
   const NeededTensor& tensor_;
   const ModelConfig& config_;
-  const Share share_;
+  const RankSizes share_;
   const ModelWeights& weights_;
   const LayerWeights* layer_;
   const bool quantize_;
@@ -199,20 +132,22 @@ class Placer final {
 
 Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank,
                                      ExpertFormat experts) {
-  const Share share(config, rank);
-  ModelWeights weights;
-  Allocator take(weights);
-  weights.expert_format = experts;
-  weights.vocab_first = share.vocab.first;
-  weights.embedding = take.Take(DType::kBF16, {share.vocab.count, config.hidden});
-  weights.head = config.tie_word_embeddings
-                     ? weights.embedding
-                     : take.Take(DType::kBF16, {share.vocab.count, config.hidden});
-  weights.final_norm = take.Take(DType::kF32, {config.hidden});
-  for (LayerKind kind : config.layer_kinds) {
-    weights.layers.push_back(AllocateLayer(config, share, kind, experts, take));
-  }
-  RETURN_ERROR_IF(take.status());
+  ModelWeights weights = LayOutWeights(config, rank, experts);
+  Status status;
+  VisitWeights(weights, [&](std::string_view, int64_t WeightBytes::*, TensorView& view) {
+    if (view.shape.rank() == 0 || !status.ok()) return;
+    Result<Buffer> buffer = Buffer::Allocate(view.bytes());
+    if (!buffer) {
+      status = std::move(buffer).error().Annotate(
+          "weights, after " + std::to_string(weights.bytes) + " bytes of them");
+      return;
+    }
+    view.data = buffer->data();
+    weights.bytes += buffer->bytes();
+    weights.buffers.push_back(*std::move(buffer));
+  });
+  RETURN_ERROR_IF(status);
+  if (config.tie_word_embeddings) weights.head = weights.embedding;
   return weights;
 }
 

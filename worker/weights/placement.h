@@ -8,6 +8,7 @@
 #include "common/config/model_config.h"
 #include "worker/weights/model_weights.h"
 #include "worker/weights/needed_tensors.h"
+#include "worker/weights/weight_layout.h"
 
 namespace levin {
 
@@ -17,11 +18,6 @@ struct WeightBlock {
   int64_t column_first = 0;
   TensorView to;            // [rows, columns of the slice]; f32, bf16 or int8
   float* scales = nullptr;  // [rows]: bf16 rows become int8 with these scales; null: as stored
-};
-
-struct RankShare {
-  int rank = 0;
-  int ranks = 1;
 };
 
 // Zeroed weights of one rank, every view in its place. kResourceExhausted when memory is short.

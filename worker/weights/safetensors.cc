@@ -32,13 +32,13 @@ Status Wrong(const RegularFile& file, const std::string& what) {
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(RegularFile file, std::vector<StoredTensor> tensors)
-    : file_(std::move(file)), tensors_(std::move(tensors)) {
+SafetensorsFile::SafetensorsFile(const RegularFile& file, std::vector<StoredTensor> tensors)
+    : path_(file.path()), identity_(file.identity()), tensors_(std::move(tensors)) {
   for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
 }
 
 Result<SafetensorsFile> SafetensorsFile::Open(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path));
+  ASSIGN_OR_RETURN(const RegularFile file, RegularFile::Open(path));
   if (file.size() < kLengthBytes) {
     return Error(Wrong(file, "has " + std::to_string(file.size()) +
                                  " bytes, expected at least the 8 of a header length"));
@@ -60,7 +60,7 @@ Result<SafetensorsFile> SafetensorsFile::Open(const std::filesystem::path& path)
   if (!tensors) {
     return Error(std::move(tensors).error().Annotate("'" + path.string() + "'"));
   }
-  return SafetensorsFile(std::move(file), *std::move(tensors));
+  return SafetensorsFile(file, *std::move(tensors));
 }
 
 const StoredTensor* SafetensorsFile::Find(std::string_view name) const {
@@ -68,14 +68,30 @@ const StoredTensor* SafetensorsFile::Find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-Status SafetensorsFile::Read(const StoredTensor& tensor, int64_t byte_offset,
-                             std::span<std::byte> out) const {
+Result<RegularFile> SafetensorsFile::OpenData() const {
+  ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path_));
+  if (file.identity() == identity_) return file;
+  return Error(DataLoss("'" + path_.string() + "' changed after its header was checked: it has " +
+                        std::to_string(file.size()) + " bytes, had " +
+                        std::to_string(identity_.size) +
+                        (file.size() == identity_.size ? " too but is another file or was written"
+                                                       : "")));
+}
+
+Status SafetensorsFile::ReadFrom(const RegularFile& file, const StoredTensor& tensor,
+                                 int64_t byte_offset, std::span<std::byte> out) {
   const int64_t size = static_cast<int64_t>(out.size());
   CHECK(byte_offset >= 0 && size <= tensor.bytes && byte_offset <= tensor.bytes - size, tensor.name,
         byte_offset, size, tensor.bytes);
-  Status status = file_.Read(tensor.data_begin + byte_offset, out);
+  Status status = file.Read(tensor.data_begin + byte_offset, out);
   if (!status.ok()) return std::move(status).Annotate("tensor '" + tensor.name + "'");
   return status;
+}
+
+Status SafetensorsFile::Read(const StoredTensor& tensor, int64_t byte_offset,
+                             std::span<std::byte> out) const {
+  ASSIGN_OR_RETURN_STATUS(const RegularFile file, OpenData());
+  return ReadFrom(file, tensor, byte_offset, out);
 }
 
 }  // namespace levin

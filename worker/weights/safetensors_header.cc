@@ -110,6 +110,14 @@ Status CheckCover(std::span<const StoredTensor> tensors, int64_t data_begin, int
                          std::to_string(expected) + " that its header describes");
 }
 
+std::optional<int64_t> TotalSize(const json::object& index) {
+  const json::value* metadata = index.if_contains("metadata");
+  if (metadata == nullptr || !metadata->is_object()) return std::nullopt;
+  const json::value* total = metadata->get_object().if_contains("total_size");
+  const int64_t* bytes = total == nullptr ? nullptr : total->if_int64();
+  return bytes == nullptr || *bytes < 0 ? std::nullopt : std::optional(*bytes);
+}
+
 }  // namespace
 
 std::string ShapeText(std::span<const int64_t> shape) {
@@ -138,13 +146,13 @@ Result<std::vector<StoredTensor>> ParseSafetensorsHeader(std::string_view header
   return tensors;
 }
 
-Result<std::map<std::string, std::string>> ParseSafetensorsIndex(std::string_view text) {
+Result<SafetensorsIndex> ParseSafetensorsIndex(std::string_view text) {
   ASSIGN_OR_RETURN(const json::object object, ParseStrictObject(text));
   const json::value* map = object.if_contains("weight_map");
   if (map == nullptr || !map->is_object() || map->get_object().empty()) {
     return Error(MissingKey("weight_map", "an object of tensor names and file names"));
   }
-  std::map<std::string, std::string> shards;
+  SafetensorsIndex index;
   for (const auto& [name, file] : map->get_object()) {
     const std::string_view shard = file.is_string() ? file.get_string() : std::string_view();
     const bool plain = !shard.empty() && shard != "." && shard != ".." &&
@@ -153,9 +161,10 @@ Result<std::map<std::string, std::string>> ParseSafetensorsIndex(std::string_vie
       return Error(WrongValue("weight_map." + std::string(name), file,
                               "the name of a file in the same folder"));
     }
-    shards.emplace(name, shard);
+    index.shards.emplace(name, shard);
   }
-  return shards;
+  index.total_size = TotalSize(object);
+  return index;
 }
 
 }  // namespace levin

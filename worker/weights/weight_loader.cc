@@ -3,72 +3,20 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "common/base/check.h"
 #include "worker/weights/block_reader.h"
 #include "worker/weights/checkpoint.h"
+#include "worker/weights/checkpoint_check.h"
 #include "worker/weights/needed_tensors.h"
 #include "worker/weights/placement.h"
 
 namespace levin {
 namespace {
-
-using Needed = std::unordered_map<std::string_view, const NeededTensor*>;
-
-bool IsScale(WeightPiece piece) {
-  return piece == WeightPiece::kW1Scale || piece == WeightPiece::kW3Scale ||
-         piece == WeightPiece::kW2Scale;
-}
-
-Status CheckStored(const SafetensorsFile& file, const StoredTensor& stored,
-                   const NeededTensor& needed) {
-  const std::string who = "tensor '" + stored.name + "' in '" + file.path().string() + "'";
-  if (!Accepts(needed.type, stored.dtype)) {
-    const bool int8 = stored.dtype == "I8" || needed.type == StoredAs::kI8;
-    return InvalidArgument(who + " has dtype " + stored.dtype + ", expected " +
-                           std::string(Name(needed.type)) +
-                           (int8 ? std::string(" (config.json ") +
-                                       (needed.type == StoredAs::kI8 ? "says" : "does not say") +
-                                       " that experts are stored as experts_int8)"
-                                 : ""));
-  }
-  std::vector<int64_t> shape = stored.shape;
-  if (IsScale(needed.piece) && shape.size() == 2 && shape[1] == 1) shape.pop_back();
-  if (shape == needed.shape) return Status::Ok();
-  return InvalidArgument(who + " has shape " + ShapeText(stored.shape) + ", expected " +
-                         ShapeText(needed.shape));
-}
-
-// Names must match as sets, and each tensor be what its name promises.
-Status CheckTensors(const Checkpoint& checkpoint, const std::vector<NeededTensor>& needed,
-                    const Needed& by_name, const ModelConfig& config) {
-  std::vector<std::string> unknown;
-  std::vector<std::string> missing;
-  for (const SafetensorsFile& file : checkpoint.files()) {
-    for (const StoredTensor& stored : file.tensors()) {
-      const auto entry = by_name.find(stored.name);
-      if (entry != by_name.end()) {
-        RETURN_IF_ERROR(CheckStored(file, stored, *entry->second));
-      } else if (!IsIgnored(stored.name, config)) {
-        unknown.push_back(stored.name);
-      }
-    }
-  }
-  for (const NeededTensor& tensor : needed) {
-    if (!checkpoint.Has(tensor.name)) missing.push_back(tensor.name);
-  }
-  if (missing.empty() && unknown.empty()) return Status::Ok();
-  std::string message =
-      "the checkpoint's tensors are not those of the network that config.json "
-      "describes";
-  if (!missing.empty()) message += "; missing, " + ListText(missing);
-  if (!unknown.empty()) message += "; unknown, " + ListText(unknown);
-  return InvalidArgument(message);
-}
 
 struct Job {
   const SafetensorsFile* file;
@@ -77,7 +25,7 @@ struct Job {
 };
 
 // In file order.
-std::vector<Job> PlanReads(const Checkpoint& checkpoint, const Needed& by_name,
+std::vector<Job> PlanReads(const Checkpoint& checkpoint, const NeededByName& by_name,
                            const ModelConfig& config, RankShare rank, const ModelWeights& weights) {
   std::vector<Job> jobs;
   for (const SafetensorsFile& file : checkpoint.files()) {
@@ -98,8 +46,14 @@ Status ReadAll(const std::vector<Job>& jobs, const LoadOptions& options) {
     done += bytes;
     if (options.progress) options.progress(done, total);
   });
+  std::optional<RegularFile> data;
+  const SafetensorsFile* open = nullptr;
   for (const Job& job : jobs) {
-    RETURN_IF_ERROR(reader.Read(*job.file, *job.stored, job.blocks));
+    if (job.file != open) {
+      ASSIGN_OR_RETURN_STATUS(data, job.file->OpenData());
+      open = job.file;
+    }
+    RETURN_IF_ERROR(reader.Read(*data, *job.stored, job.blocks));
   }
   return Status::Ok();
 }
@@ -125,30 +79,11 @@ class Digest final {
   XXH3_state_t* const state_ = XXH3_createState();
 };
 
-void AddLayer(const LayerWeights& layer, Digest& digest) {
-  digest.Add("input_norm", layer.input_norm);
-  digest.Add("post_attention_norm", layer.post_attention_norm);
-  digest.Add("qkv", layer.qkv);
-  digest.Add("output_gate", layer.output_gate);
-  digest.Add("lightning_norm", layer.lightning_norm);
-  digest.Add("out", layer.out);
-  digest.Add("q", layer.q);
-  digest.Add("k", layer.k);
-  digest.Add("v", layer.v);
-  digest.Add("o", layer.o);
-  digest.Add("gate", layer.gate);
-  digest.Add("w13", layer.w13);
-  digest.Add("w2", layer.w2);
-  digest.Add("w13_scale", layer.w13_scale);
-  digest.Add("w2_scale", layer.w2_scale);
-}
-
 uint64_t DigestOf(const ModelWeights& weights) {
   Digest digest;
-  digest.Add("embedding", weights.embedding);
-  digest.Add("head", weights.head);
-  digest.Add("final_norm", weights.final_norm);
-  for (const LayerWeights& layer : weights.layers) AddLayer(layer, digest);
+  VisitWeights(weights, [&](std::string_view name, int64_t WeightBytes::*, const TensorView& view) {
+    digest.Add(name, view);
+  });
   return digest.value();
 }
 
@@ -163,14 +98,11 @@ Result<ModelWeights> LoadWeights(const std::filesystem::path& model_dir, const M
   ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(model_dir));
   const std::vector<NeededTensor> needed =
       NeededTensors(config, [&](std::string_view name) { return checkpoint.Has(name); });
-  Needed by_name;
-  for (const NeededTensor& tensor : needed) by_name.emplace(tensor.name, &tensor);
-  RETURN_ERROR_IF(CheckTensors(checkpoint, needed, by_name, config));
+  RETURN_ERROR_IF(CheckTensors(checkpoint, needed, config));
 
-  const bool int8 = options.quantize_experts_int8 || config.experts_stored_int8;
-  ASSIGN_OR_RETURN(ModelWeights weights,
-                   AllocateWeights(config, rank, int8 ? ExpertFormat::kInt8 : ExpertFormat::kBF16));
-  RETURN_ERROR_IF(ReadAll(PlanReads(checkpoint, by_name, config, rank, weights), options));
+  const ExpertFormat experts = ExpertFormatFor(config, options.quantize_experts_int8);
+  ASSIGN_OR_RETURN(ModelWeights weights, AllocateWeights(config, rank, experts));
+  RETURN_ERROR_IF(ReadAll(PlanReads(checkpoint, ByName(needed), config, rank, weights), options));
   weights.digest = DigestOf(weights);
   return weights;
 }

@@ -176,19 +176,41 @@ TEST_F(SafetensorsTest, AFileThatShrinksIsAnErrorWithItsOffset) {
   const Result<SafetensorsFile> file = SafetensorsFile::Open(path());
   ASSERT_TRUE(file);
   const int64_t begin = file->tensors()[0].data_begin;
+  const Result<RegularFile> data = file->OpenData();
+  ASSERT_TRUE(data);
   fs::resize_file(path(), static_cast<uintmax_t>(begin + 10));
   std::byte bytes[64];
-  const Status status = file->Read(file->tensors()[0], 0, bytes);
+  const Status status = SafetensorsFile::ReadFrom(*data, file->tensors()[0], 0, bytes);
   EXPECT_EQ(status.code(), Code::kDataLoss);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("x.safetensors"), HasSubstr("tensor 'a'"),
                                       HasSubstr("at byte " + std::to_string(begin + 10))));
 }
 
+TEST_F(SafetensorsTest, AFileThatIsNoLongerTheCheckedOneIsNotRead) {
+  const std::string good = RawFile(Header(Entry("a", "I8", "[64]", "[0,64]")), std::string(64, 'x'));
+  for (bool exchanged : {false, true}) {
+    WriteBytes(path(), good);
+    const Result<SafetensorsFile> file = SafetensorsFile::Open(path());
+    ASSERT_TRUE(file && file->OpenData());
+    if (exchanged) {
+      WriteBytes(folder_.path() / "other", good);
+      fs::rename(folder_.path() / "other", path());
+    } else {
+      fs::resize_file(path(), good.size() - 1);
+    }
+    const Result<RegularFile> data = file->OpenData();
+    ASSERT_FALSE(data);
+    EXPECT_EQ(data.error().code(), Code::kDataLoss);
+    EXPECT_THAT(data.error().message(),
+                AllOf(HasSubstr("x.safetensors"), HasSubstr("changed after its header was checked")));
+  }
+}
+
 TEST(SafetensorsIndex, NamesFilesOfItsOwnFolderOnly) {
-  const auto shards =
+  const auto index =
       ParseSafetensorsIndex(R"({"metadata":{},"weight_map":{"a":"x.safetensors"}})");
-  ASSERT_TRUE(shards);
-  EXPECT_EQ(shards->at("a"), "x.safetensors");
+  ASSERT_TRUE(index);
+  EXPECT_EQ(index->shards.at("a"), "x.safetensors");
   for (const char* file : {"\"../x\"", "\"/etc/passwd\"", "\"a/b\"", "\"..\"", "\".\"", "\"\"", "3",
                            "null", "\"x\\u0000y\""}) {
     const std::string text = "{\"weight_map\":{\"a\":" + std::string(file) + "}}";
@@ -197,6 +219,23 @@ TEST(SafetensorsIndex, NamesFilesOfItsOwnFolderOnly) {
   for (const char* text : {"", "{}", "[]", "{\"weight_map\":{}}", "{\"weight_map\":[]}",
                            "{\"weight_map\":{\"a\":\"x\",\"a\":\"y\"}}"}) {
     EXPECT_FALSE(ParseSafetensorsIndex(text)) << text;
+  }
+}
+
+TEST(SafetensorsIndex, TheTotalSizeIsAHintThatMayBeAbsentOrNonsense) {
+  const auto total = [](const std::string& metadata) {
+    const auto index =
+        ParseSafetensorsIndex("{" + metadata + "\"weight_map\":{\"a\":\"x.safetensors\"}}");
+    EXPECT_TRUE(index) << metadata;
+    return index ? index->total_size : std::nullopt;
+  };
+  EXPECT_EQ(total("\"metadata\":{\"total_size\":912210767872},"), 912'210'767'872);
+  EXPECT_EQ(total("\"metadata\":{\"total_size\":0},"), 0);
+  for (const char* none : {"", "\"metadata\":null,", "\"metadata\":{},", "\"metadata\":[3],",
+                           "\"metadata\":{\"total_size\":-1},",
+                           "\"metadata\":{\"total_size\":\"5\"},",
+                           "\"metadata\":{\"total_size\":1e30},"}) {
+    EXPECT_EQ(total(none), std::nullopt) << none;
   }
 }
 

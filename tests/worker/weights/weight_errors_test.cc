@@ -238,17 +238,22 @@ TEST(WeightErrors, CutFilesAreRefusedByName) {
   }
 }
 
+// The file that is being read, and one whose turn has not come yet.
 TEST(WeightErrors, AFileCutWhileItIsLoadedIsAnErrorAndNoSignal) {
-  ModelFolder folder("tiny");
-  bool cut = false;
-  const auto weights =
-      TryLoad(folder.path(), {.rank = 0, .ranks = 1, .progress = [&](int64_t, int64_t) {
-                                if (!cut) fs::resize_file(folder.path() / kShard1, 20000);
-                                cut = true;
-                              }});
-  ASSERT_FALSE(weights);
-  EXPECT_EQ(weights.error().code(), Code::kDataLoss);
-  EXPECT_THAT(weights.error().message(), AllOf(HasSubstr(kShard1), HasSubstr("at byte 20000")));
+  for (const char* shard : {kShard0, kShard1}) {
+    ModelFolder folder("tiny");
+    bool cut = false;
+    const auto weights =
+        TryLoad(folder.path(), {.rank = 0, .ranks = 1, .progress = [&](int64_t, int64_t) {
+                                  if (!cut) fs::resize_file(folder.path() / shard, 60000);
+                                  cut = true;
+                                }});
+    ASSERT_FALSE(weights);
+    EXPECT_EQ(weights.error().code(), Code::kDataLoss);
+    EXPECT_THAT(weights.error().message(),
+                AllOf(HasSubstr(shard), HasSubstr(shard == kShard0 ? "at byte 60000"
+                                                                   : "it has 60000 bytes")));
+  }
 }
 
 }  // namespace

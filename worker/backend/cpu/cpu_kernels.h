@@ -2,7 +2,6 @@
 #pragma once
 
 #include "worker/backend/cpu/cpu_backend.h"
-#include "worker/backend/cpu/simd.h"
 #include "worker/backend/cpu/thread_pool.h"
 #include "worker/backend/kernels.h"
 
@@ -10,8 +9,7 @@ namespace levin {
 
 class CpuKernels final : public Kernels {
  public:
-  explicit CpuKernels(const CpuOptions& options)
-      : simd_(FindSimdOps(options.path)), pool_(options.threads) {}
+  explicit CpuKernels(const CpuOptions& options) : path_(options.path), pool_(options.threads) {}
 
   void Embed(const EmbedArgs& args) override;
   void RmsNorm(const RmsNormArgs& args) override;
@@ -27,7 +25,7 @@ class CpuKernels final : public Kernels {
   void GatherRows(const GatherRowsArgs& args) override;
 
  private:
-  const SimdOps* const simd_;  // null: the plain path
+  const CpuPath path_;
   ThreadPool pool_;
 };
 
