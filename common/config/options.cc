@@ -214,11 +214,15 @@ void AddLog(Command& command, LogOptions& log) {
   command.AddChoice("--log-format", log.format, {"text", "json"}, "json: one line per event");
 }
 
-void AddModelNumbers(Command& command, WorkerOptions& worker) {
-  command.AddChoice("--dtype", worker.dtype, {"auto", "bfloat16", "float32"},
+void AddTypes(Command& command, std::string& dtype, std::string& quantization) {
+  command.AddChoice("--dtype", dtype, {"auto", "bfloat16", "float32"},
                     "Activations and KV; float32 is the exactness mode");
-  command.AddChoice("--quantization,-q", worker.quantization, {"auto", "none", "experts_int8"},
+  command.AddChoice("--quantization,-q", quantization, {"auto", "none", "experts_int8"},
                     "auto: as the checkpoint says; experts_int8: made while loading");
+}
+
+void AddModelNumbers(Command& command, WorkerOptions& worker) {
+  AddTypes(command, worker.dtype, worker.quantization);
   command.AddNumber("--cpu-threads", worker.cpu_threads, "Compute threads of the whole group; 0: the cores")
       ->check(CLI::Range(0, 4096));
   command.AddNumber("--lightning-norm-eps", worker.lightning_norm_eps, "eps of the lightning layers' inner norm")
@@ -273,6 +277,15 @@ Result<int> PortOrOff(const std::string& text, const char* flag) {
 Status RequireModel(const std::string& model) {
   if (model.empty()) return InvalidArgument("no model given, expected a folder with config.json");
   return Status::Ok();
+}
+
+// MODEL and --model are two ways to say it.
+Status OneModel(const std::string& positional, std::string& model) {
+  if (!positional.empty() && !model.empty() && positional != model) {
+    return InvalidArgument("two models given: '" + positional + "' and --model '" + model + "'");
+  }
+  if (model.empty()) model = positional;
+  return RequireModel(model);
 }
 
 void ResolveAuto(WorkerOptions& worker) {
@@ -383,11 +396,7 @@ Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv
   command.AddIgnored();
   RETURN_ERROR_IF(command.Parse(argc, argv, parsed.help));
   if (!parsed.help.empty()) return parsed;
-  if (!positional.empty() && !worker.model.empty() && positional != worker.model) {
-    return Error(InvalidArgument("two models given: '" + positional + "' and --model '" + worker.model + "'"));
-  }
-  if (worker.model.empty()) worker.model = positional;
-  RETURN_ERROR_IF(RequireModel(worker.model));
+  RETURN_ERROR_IF(OneModel(positional, worker.model));
   ASSIGN_OR_RETURN(router.grpc_port, PortOrOff(grpc_port, "--grpc-port"));
   RETURN_ERROR_IF(ReadKeyFile(router.api_keys));
   ResolveAuto(worker);
@@ -455,6 +464,42 @@ Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv
     return Error(InvalidArgument("--prompt and --gen are both 0: nothing to time"));
   }
   ResolveAuto(worker);
+  return parsed;
+}
+
+Result<Parsed<PlanOptions>> ParsePlanOptions(int argc, const char* const* argv) {
+  Parsed<PlanOptions> parsed;
+  PlanOptions& plan = parsed.options;
+  Command command("levin plan", "What a model needs and what fits beside it; checks the folder, loads nothing.");
+  std::string positional;
+  command.AddPositional("MODEL", positional, "Folder with config.json; index and safetensors are checked when there");
+  command.Add("--model,--model-path", plan.model, "The same as a flag");
+  command.AddNumber("--tensor-parallel-size,--tp", plan.world_size, "Ranks of the group, one device each")
+      ->check(CLI::Range(1, 1024));
+  AddTypes(command, plan.dtype, plan.quantization);
+  command.AddBytes("--device-memory", plan.device_bytes, "Memory of one device (80GB, 96GiB)");
+  command.AddNumber("--gpu-memory-utilization,--mem-fraction-static", plan.gpu_memory_utilization,
+                    "The part of it that may be used, above 0 and at most 1");
+  command.AddBytes("--overhead-bytes", plan.overhead_bytes,
+                   "Everything else on a device: workspace, communication, context; unless given, 5.2GB, "
+                   "which the published contexts imply");
+  command.AddCount("--max-model-len,--context-length", plan.max_model_len,
+                   "Longest sequence that must fit; 0: the longest that is worth offering");
+  command.AddNumber("--max-num-seqs,--max-running-requests", plan.max_num_seqs, "Sequences that run at once")
+      ->check(CLI::Range(1, 65536));
+  command.AddFlag("--json", plan.json, "The plan as one JSON object");
+  command.AddIgnored();
+  RETURN_ERROR_IF(command.Parse(argc, argv, parsed.help));
+  if (!parsed.help.empty()) return parsed;
+  RETURN_ERROR_IF(OneModel(positional, plan.model));
+  if (plan.device_bytes == 0) {
+    return Error(InvalidArgument("--device-memory is missing: expected the bytes of one device, such as 80GB"));
+  }
+  if (!(plan.gpu_memory_utilization > 0 && plan.gpu_memory_utilization <= 1)) {
+    return Error(InvalidArgument("--gpu-memory-utilization is " + std::to_string(plan.gpu_memory_utilization) +
+                                 ", expected above 0 and at most 1"));
+  }
+  if (plan.dtype == "auto") plan.dtype = "bfloat16";
   return parsed;
 }
 

@@ -83,6 +83,20 @@ struct EvalOptions {
   int32_t chunk_tokens = 0;  // 0: as in serving
 };
 
+// levin plan: does it fit, and how well? Reads headers, no weights.
+struct PlanOptions {
+  std::string model;
+  int world_size = 1;
+  std::string dtype = "bfloat16";     // or float32
+  std::string quantization = "auto";  // as WorkerOptions
+  int64_t device_bytes = 0;           // of each rank's device
+  double gpu_memory_utilization = 0.9;
+  int64_t overhead_bytes = -1;        // -1: the published one (memory_plan.h)
+  int64_t max_model_len = 0;          // 0: proposed
+  int32_t max_num_seqs = 256;
+  bool json = false;
+};
+
 // levin bench: tokens per second of the engine, without load time and warm-up.
 struct BenchOptions {
   WorkerOptions worker;
@@ -107,6 +121,7 @@ Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv
 
 Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv);
 Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv);
+Result<Parsed<PlanOptions>> ParsePlanOptions(int argc, const char* const* argv);
 
 // "1M", "256k" (powers of ten for tokens), "8GiB", "80GB", plain numbers.
 Result<int64_t> ParseCount(const std::string& text);
