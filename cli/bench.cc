@@ -1,8 +1,7 @@
 #include <signal.h>
 
-#include <boost/json.hpp>
-
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cstdio>
 #include <optional>
 #include <random>
@@ -30,7 +29,8 @@ Status WaitReady(WorkerGroup& group, Children& children) {
   while (!group.ready()) {
     const TimePoint far = std::chrono::steady_clock::now() + std::chrono::hours(1);
     const auto event = children.Next(group.kill_at().value_or(far));
-    if (event && event->kind == ChildEvent::kSignal) return {Code::kCancelled, "stopped by a signal"};
+    if (event && event->kind == ChildEvent::kSignal)
+      return {Code::kCancelled, "stopped by a signal"};
     if (event) group.Handle(*event);
     if (group.gone()) return Internal("the worker group could not start: " + group.end_reason());
     group.KillIfLate(std::chrono::steady_clock::now());

@@ -35,7 +35,8 @@ class Stopwatch final {
 
   Result<BenchTimes> Wait() EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    while (waiting_ > 0) done_.Wait(mutex_);  // OnDone always comes: a silent group is declared lost
+    while (waiting_ > 0)
+      done_.Wait(mutex_);  // OnDone always comes: a silent group is declared lost
     if (!status_.ok()) return Error(status_);
     return BenchTimes{Seconds(end_ - begin_), Seconds(last_token_ - decode_begin_), decoded_};
   }
@@ -61,7 +62,9 @@ class StopwatchSink final : public TokenSink {
   void OnTokens(int64_t first_index, std::span<const SampledToken> tokens) override {
     watch_->OnTokens(first_index, tokens.size());
   }
-  void OnDone(Status status, FinishReason, const Usage&) override { watch_->OnDone(std::move(status)); }
+  void OnDone(Status status, FinishReason, const Usage&) override {
+    watch_->OnDone(std::move(status));
+  }
 
  private:
   std::shared_ptr<Stopwatch> watch_;

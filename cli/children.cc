@@ -18,7 +18,8 @@
 namespace levin {
 namespace {
 
-constexpr size_t kLineBytesMax = 64 * 1024;  // a longer line is cut: nobody's log may eat our memory
+constexpr size_t kLineBytesMax =
+    64 * 1024;  // a longer line is cut: nobody's log may eat our memory
 
 sigset_t HandledSignals() {
   sigset_t set;
@@ -80,7 +81,8 @@ Result<int> Children::Start(const std::vector<std::string>& argv) {
     return Error(NotFound("cannot run '" + argv[0] + "': " + std::strerror(errno)));
   }
   int out[2], err[2];
-  if (pipe2(out, O_CLOEXEC) != 0) return Error(Internal(std::string("pipe: ") + std::strerror(errno)));
+  if (pipe2(out, O_CLOEXEC) != 0)
+    return Error(Internal(std::string("pipe: ") + std::strerror(errno)));
   if (pipe2(err, O_CLOEXEC) != 0) {
     close(out[0]), close(out[1]);
     return Error(Internal(std::string("pipe: ") + std::strerror(errno)));
@@ -118,7 +120,8 @@ std::optional<ChildEvent> Children::Next(TimePoint until) {
       if (child.out.fd >= 0) fds.push_back({child.out.fd, POLLIN, 0});
       if (child.err.fd >= 0) fds.push_back({child.err.fd, POLLIN, 0});
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     const int timeout_ms = static_cast<int>(std::clamp<int64_t>(left.count(), 0, 3'600'000));
     const int ready = poll(fds.data(), fds.size(), timeout_ms);
     if (ready == 0) return std::nullopt;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <boost/json.hpp>
-
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +31,8 @@ Result<json::object> ReadIds(const std::string& path, int32_t vocab) {
   boost::system::error_code error;
   const json::value value = json::parse(text, error);
   if (error || !value.is_object()) {
-    return Error(InvalidArgument("--ids: '" + path + "' is not a JSON object {\"name\": [ids...]}"));
+    return Error(
+        InvalidArgument("--ids: '" + path + "' is not a JSON object {\"name\": [ids...]}"));
   }
   for (const auto& [name, ids] : value.get_object()) {
     const std::string where = "--ids: '" + std::string(name) + "'";
@@ -41,23 +41,23 @@ Result<json::object> ReadIds(const std::string& path, int32_t vocab) {
     }
     for (const json::value& id : ids.get_array()) {
       if (!id.is_int64() || id.get_int64() < 0 || id.get_int64() >= vocab) {
-        return Error(InvalidArgument(where + " holds " + json::serialize(id) + ", expected ids from 0 to " +
-                                     std::to_string(vocab - 1)));
+        return Error(InvalidArgument(where + " holds " + json::serialize(id) +
+                                     ", expected ids from 0 to " + std::to_string(vocab - 1)));
       }
     }
   }
-  if (value.get_object().empty()) return Error(InvalidArgument("--ids: '" + path + "' names no prompt"));
+  if (value.get_object().empty())
+    return Error(InvalidArgument("--ids: '" + path + "' names no prompt"));
   return value.get_object();
 }
 
-Result<std::string> WriteJob(const EvalOptions& options, json::object ids, const RunDirectory& directory) {
-  const json::object job = {{"ids", std::move(ids)},
-                            {"out", std::filesystem::absolute(options.out_file).string()},
-                            {"greedy", options.greedy},
-                            {"states", options.states},
-                            {"trace", options.trace},
-                            {"chunk_tokens", options.chunk_tokens},
-                            {"batch", options.batch}};
+Result<std::string> WriteJob(const EvalOptions& options, json::object ids,
+                             const RunDirectory& directory) {
+  const json::object job = {
+      {"ids", std::move(ids)},    {"out", std::filesystem::absolute(options.out_file).string()},
+      {"greedy", options.greedy}, {"states", options.states},
+      {"trace", options.trace},   {"chunk_tokens", options.chunk_tokens},
+      {"batch", options.batch}};
   return directory.WriteOptions("job.json", {json::serialize(job)});
 }
 

@@ -15,13 +15,15 @@ struct Subcommand {
 
 constexpr Subcommand kSubcommands[] = {
     {"serve", &levin::RunServe, "serve MODEL: router and tensor-parallel workers on this host"},
-    {"eval", &levin::RunEval, "eval MODEL --ids FILE.json --out FILE.safetensors: logits, states, traces of a checkpoint"},
+    {"eval", &levin::RunEval,
+     "eval MODEL --ids FILE.json --out FILE.safetensors: logits, states, traces of a checkpoint"},
     {"bench", &levin::RunBench, "bench --engine MODEL: tokens per second of the engine"},
     {"plan", &levin::RunPlan, "plan MODEL --device-memory BYTES: does it fit, how many sequences, which flags"},
 };
 
 void PrintUsage(std::FILE* to) {
-  std::fprintf(to, "levin %s\nusage: levin COMMAND [flags]   (levin COMMAND --help shows them)\n\n", levin::kVersion);
+  std::fprintf(to, "levin %s\nusage: levin COMMAND [flags]   (levin COMMAND --help shows them)\n\n",
+               levin::kVersion);
   for (const Subcommand& subcommand : kSubcommands) std::fprintf(to, "  %s\n", subcommand.about);
 }
 

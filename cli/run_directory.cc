@@ -21,7 +21,8 @@ constexpr char kPrefix[] = "levin-run-";
 // path of a Unix socket holds 107 characters.
 fs::path Parent() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && *runtime != '\0' && std::strlen(runtime) < 60 && access(runtime, W_OK) == 0) {
+  if (runtime != nullptr && *runtime != '\0' && std::strlen(runtime) < 60 &&
+      access(runtime, W_OK) == 0) {
     return runtime;
   }
   return "/tmp";
@@ -32,7 +33,8 @@ bool IsStale(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name.rfind(kPrefix, 0) != 0) return false;
   struct stat info;
-  if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) return false;
+  if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+    return false;
   pid_t pid = 0;
   const char* first = name.data() + std::strlen(kPrefix);
   auto [end, error] = std::from_chars(first, name.data() + name.size(), pid);
@@ -68,12 +70,14 @@ Result<std::string> RunDirectory::WriteOptions(const std::string& name,
   std::string text;
   for (const std::string& line : lines) {
     if (line.find('\n') != std::string::npos) {
-      return Error(InvalidArgument("an option holds a line feed: '" + line.substr(0, line.find('=')) + "'"));
+      return Error(
+          InvalidArgument("an option holds a line feed: '" + line.substr(0, line.find('=')) + "'"));
     }
     text += line + '\n';
   }
   const int fd = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-  const bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written =
+      fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int saved = errno;
   if (fd >= 0) close(fd);
   if (!written) return Error(Internal("cannot write '" + path + "': " + std::strerror(saved)));

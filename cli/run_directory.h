@@ -13,7 +13,9 @@ namespace levin {
 class RunDirectory final {
  public:
   static Result<RunDirectory> Create();
-  RunDirectory(RunDirectory&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  RunDirectory(RunDirectory&& other) noexcept : path_(std::move(other.path_)) {
+    other.path_.clear();
+  }
   RunDirectory& operator=(RunDirectory&&) = delete;
   ~RunDirectory();
 
@@ -21,7 +23,8 @@ class RunDirectory final {
   // unix:PATH of a socket `name` in here.
   std::string Socket(const std::string& name) const { return "unix:" + (path_ / name).string(); }
   // Writes a file of mode 0600 with one argument a line; returns its path.
-  Result<std::string> WriteOptions(const std::string& name, const std::vector<std::string>& lines) const;
+  Result<std::string> WriteOptions(const std::string& name,
+                                   const std::vector<std::string>& lines) const;
 
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}

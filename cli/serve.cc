@@ -37,10 +37,12 @@ int RunServe(int argc, const char* const* argv) {
     return Complain(status, 2);
   }
   NameModel(options.router);
-  if (options.router.api_keys.empty() && options.router.host != "127.0.0.1" && options.router.host != "::1" &&
-      options.router.host != "localhost") {
-    std::fprintf(stderr, "levin: warning: listening on %s without --api-key: anybody who reaches it may use it\n",
-                 options.router.host.c_str());
+  if (options.router.api_keys.empty() && options.router.host != "127.0.0.1" &&
+      options.router.host != "::1" && options.router.host != "localhost") {
+    std::fprintf(
+        stderr,
+        "levin: warning: listening on %s without --api-key: anybody who reaches it may use it\n",
+        options.router.host.c_str());
   }
   Result<Children> children = Children::Create();
   if (!children) return Complain(children.error(), 1);

@@ -58,7 +58,8 @@ std::vector<std::string> RouterOptionLines(const RouterOptions& o, const std::st
       "--quantization=" + o.quantization,
       "--log-level=" + o.log.level,
       "--log-format=" + o.log.format};
-  for (const std::string& name : o.served_model_names) lines.push_back("--served-model-name=" + name);
+  for (const std::string& name : o.served_model_names)
+    lines.push_back("--served-model-name=" + name);
   for (const std::string& key : o.api_keys) lines.push_back("--api-key=" + key);
   return lines;
 }
@@ -84,14 +85,18 @@ int Supervisor::Run() {
   return exit_code_;
 }
 
-bool Supervisor::Done() const { return phase_ == Phase::kStopping && router_ == 0 && group_.gone(); }
+bool Supervisor::Done() const {
+  return phase_ == Phase::kStopping && router_ == 0 && group_.gone();
+}
 
 // The workers start when the router has its ports: a taken port shows before weights are read.
 Status Supervisor::StartRouter() {
   ASSIGN_OR_RETURN_STATUS(
       const std::string file,
-      directory_.WriteOptions("router", RouterOptionLines(options_.router, group_.engine_address())));
-  ASSIGN_OR_RETURN_STATUS(router_, children_.Start({SiblingProgram("levin-router"), "--options-file=" + file}));
+      directory_.WriteOptions("router",
+                              RouterOptionLines(options_.router, group_.engine_address())));
+  ASSIGN_OR_RETURN_STATUS(
+      router_, children_.Start({SiblingProgram("levin-router"), "--options-file=" + file}));
   return Status::Ok();
 }
 
@@ -176,10 +181,12 @@ void Supervisor::OnGroupGone() {
   if (phase_ != Phase::kRunning) return;
   const bool never_answered = !announced_ && !group_was_ready_;
   if (never_answered) {  // wrong model, no memory: a restart would meet the same
-    std::fprintf(stderr, "levin: the worker group could not start: %s\n", group_.end_reason().c_str());
+    std::fprintf(stderr, "levin: the worker group could not start: %s\n",
+                 group_.end_reason().c_str());
     return Fail(std::max(1, group_.exit_code()));
   }
-  std::fprintf(stderr, "levin: the worker group ended: %s; starting it again\n", group_.end_reason().c_str());
+  std::fprintf(stderr, "levin: the worker group ended: %s; starting it again\n",
+               group_.end_reason().c_str());
   ScheduleRestart();
 }
 

@@ -33,27 +33,29 @@ std::string WorkerGroup::engine_address() const { return directory_.Socket("engi
 
 std::vector<std::string> WorkerGroup::RankOptions(int rank) const {
   const WorkerOptions& o = options_;
-  return {"--model=" + o.model,
-          "--rank=" + std::to_string(rank),
-          "--world-size=" + std::to_string(o.world_size),
-          "--leader=" + directory_.Socket("group"),
-          "--group-listen=" + directory_.Socket("group"),
-          "--engine-listen=" + engine_address(),
-          "--epoch-file=" + (directory_.path() / "epoch").string(),
-          "--metrics-port=" + std::string(o.metrics_port < 0 ? "off" : std::to_string(o.metrics_port)),
-          "--dtype=" + o.dtype,
-          "--quantization=" + o.quantization,
-          "--cache-bytes=" + std::to_string(o.cache_bytes),
-          "--cpu-threads=" + std::to_string(o.cpu_threads),
-          "--max-model-len=" + std::to_string(o.max_model_len),
-          "--max-num-seqs=" + std::to_string(o.max_num_seqs),
-          "--max-num-batched-tokens=" + std::to_string(o.max_num_batched_tokens),
-          "--lightning-norm-eps=" + Shortest(o.lightning_norm_eps),
-          "--device=" + o.device,
-          "--eval-job=" + o.eval_job,
-          "--test-corrupt-rank=" + std::to_string(o.corrupt_rank),
-          "--log-level=" + o.log.level,
-          "--log-format=" + o.log.format};
+  std::vector<std::string> lines = {
+      "--model=" + o.model,
+      "--rank=" + std::to_string(rank),
+      "--world-size=" + std::to_string(o.world_size),
+      "--leader=" + directory_.Socket("group"),
+      "--group-listen=" + directory_.Socket("group"),
+      "--engine-listen=" + engine_address(),
+      "--epoch-file=" + (directory_.path() / "epoch").string(),
+      "--metrics-port=" + std::string(o.metrics_port < 0 ? "off" : std::to_string(o.metrics_port)),
+      "--dtype=" + o.dtype,
+      "--quantization=" + o.quantization,
+      "--cache-bytes=" + std::to_string(o.cache_bytes),
+      "--cpu-threads=" + std::to_string(o.cpu_threads),
+      "--max-model-len=" + std::to_string(o.max_model_len),
+      "--max-num-seqs=" + std::to_string(o.max_num_seqs),
+      "--max-num-batched-tokens=" + std::to_string(o.max_num_batched_tokens),
+      "--lightning-norm-eps=" + Shortest(o.lightning_norm_eps),
+      "--device=" + o.device,
+      "--test-corrupt-rank=" + std::to_string(o.corrupt_rank),
+      "--log-level=" + o.log.level,
+      "--log-format=" + o.log.format};
+  if (!o.eval_job.empty()) lines.push_back("--eval-job=" + o.eval_job);
+  return lines;
 }
 
 Status WorkerGroup::Start() {
@@ -66,10 +68,11 @@ Status WorkerGroup::Start() {
   exit_code_ = 0;
   end_reason_.clear();
   for (int rank = 0; rank < options_.world_size; ++rank) {
-    ASSIGN_OR_RETURN_STATUS(const std::string file,
-                            directory_.WriteOptions("worker-" + std::to_string(rank), RankOptions(rank)));
-    ASSIGN_OR_RETURN_STATUS(const int child,
-                            children_.Start({SiblingProgram("levin-worker"), "--options-file=" + file}));
+    ASSIGN_OR_RETURN_STATUS(
+        const std::string file,
+        directory_.WriteOptions("worker-" + std::to_string(rank), RankOptions(rank)));
+    ASSIGN_OR_RETURN_STATUS(const int child, children_.Start({SiblingProgram("levin-worker"),
+                                                              "--options-file=" + file}));
     ranks_[child] = rank;
   }
   return Status::Ok();
@@ -96,7 +99,8 @@ void WorkerGroup::OnLine(int rank, const ChildEvent& event) {
     return;
   }
   const std::string loading = "levin-worker: rank " + std::to_string(rank) + " loading ";
-  if (event.line.rfind(loading, 0) == 0) return ShowProgress(rank, event.line.substr(loading.size()));
+  if (event.line.rfind(loading, 0) == 0)
+    return ShowProgress(rank, event.line.substr(loading.size()));
   std::fprintf(stderr, "%s\n", event.line.c_str());
 }
 

@@ -25,7 +25,7 @@ class WorkerGroup final {
   // Kills one that is late after the group's end began.
   void KillIfLate(TimePoint now);
 
-  bool ready() const { return ready_; }              // rank 0 said so
+  bool ready() const { return ready_; }                // rank 0 said so
   bool ending() const { return ending_.has_value(); }  // one has left, the others must follow
   bool gone() const { return ranks_.empty(); }
   std::optional<TimePoint> kill_at() const;  // when KillIfLate wants to be called

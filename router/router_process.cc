@@ -113,11 +113,14 @@ Router::Router(const RouterOptions& options, std::unique_ptr<const ServedModel> 
     clients.push_back(groups_.back().get());
   }
   pool_ = std::make_unique<GroupPool>(std::move(clients));
-  generator_ = std::make_unique<Generator>(*model_, *pool_, clock_, options_.request_timeout_ms);
+  generator_ = std::make_unique<Generator>(*model_, *pool_, clock_, options_.request_timeout_ms,
+                                           &metrics_.metrics());
   api_ = std::make_unique<HttpApi>(
       *generator_, *pool_, clock_,
       ApiOptions{.api_keys = options_.api_keys,
-                 .metrics_text = [this] { return metrics_.Text(groups_); }});
+                 .metrics_text = [this] { return metrics_.Text(groups_); },
+                 .metrics = &metrics_.metrics(),
+                 .sse_ping_interval_ms = options_.sse_ping_interval_ms});
 }
 
 Status Router::Listen() {

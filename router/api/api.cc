@@ -9,6 +9,7 @@
 #include "router/api/chat_handler.h"
 #include "router/api/completion_handler.h"
 #include "router/api/error_reply.h"
+#include "router/api/silence_timer.h"
 #include "router/api/tokenize_handler.h"
 
 namespace levin {
@@ -106,7 +107,14 @@ HttpApi::HttpApi(Generator& generator, const EngineClient& engine, const Clock& 
       engine_(engine),
       clock_(clock),
       keys_(options.api_keys),
-      metrics_text_(std::move(options.metrics_text)) {}
+      metrics_text_(std::move(options.metrics_text)),
+      metrics_(options.metrics),
+      silence_(options.sse_ping_interval_ms > 0
+                   ? std::make_unique<SilenceTimer>(
+                         std::chrono::milliseconds(options.sse_ping_interval_ms))
+                   : nullptr) {}
+
+HttpApi::~HttpApi() = default;
 
 HttpHandler HttpApi::handler() {
   return [this](HttpRequest request, std::shared_ptr<HttpResponder> responder) {
@@ -127,17 +135,20 @@ Status HttpApi::ready() const {
 }
 
 void HttpApi::Handle(HttpRequest request, std::shared_ptr<HttpResponder> responder) {
-  ApiCall call{.request = std::move(request), .responder = nullptr};
+  std::string& path = request.path;
+  if (path.size() > 1 && path.back() == '/' && path != kModelPrefix) path.pop_back();
+  auto meter = std::make_unique<RequestMeter>(metrics_, clock_, path);
+
+  ApiCall call;
+  call.request = std::move(request);
+  call.silence = silence_.get();
   const std::string_view sent = call.request.Header("x-request-id");
   Result<std::string> id = CheckRequestId(sent, "x-request-id");
   call.id_from_header = id && !id->empty();
-  call.responder = std::make_shared<ApiResponder>(std::move(responder),
-                                                  call.id_from_header ? *id : NewRequestId());
+  call.responder = std::make_shared<ApiResponder>(
+      std::move(responder), call.id_from_header ? *id : NewRequestId(), std::move(meter));
   if (!id) return call.responder->SendError(id.error());
   if (call.request.method == "OPTIONS") return AnswerPreflight(call);
-
-  std::string& path = call.request.path;
-  if (path.size() > 1 && path.back() == '/' && path != kModelPrefix) path.pop_back();
   Answer(std::move(call));
 }
 

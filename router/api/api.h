@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,9 +19,14 @@
 
 namespace levin {
 
+class RouterMetrics;
+class SilenceTimer;
+
 struct ApiOptions {
-  std::vector<std::string> api_keys;          // none: every route is open
-  std::function<std::string()> metrics_text;  // what /metrics says
+  std::vector<std::string> api_keys = {};     // none: every route is open
+  std::function<std::string()> metrics_text = {};  // what /metrics says
+  const RouterMetrics* metrics = nullptr;     // must live longer than the HttpApi
+  int64_t sse_ping_interval_ms = 0;           // 0: silent streams stay silent
 };
 
 // Any thread may call any method. Generator, engine and clock must live longer than the server that
@@ -28,6 +34,7 @@ struct ApiOptions {
 class HttpApi final {
  public:
   HttpApi(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options);
+  ~HttpApi();
 
   HttpHandler handler();
 
@@ -49,6 +56,8 @@ class HttpApi final {
   const Clock& clock_;
   const ApiKeys keys_;
   const std::function<std::string()> metrics_text_;
+  const RouterMetrics* const metrics_;
+  const std::unique_ptr<SilenceTimer> silence_;  // may be null
   std::atomic<bool> draining_ = false;
 };
 

@@ -23,12 +23,24 @@ void ApiResponder::AddHeaders(HttpHeaders& headers) const {
 
 void ApiResponder::Send(HttpResponse response) {
   AddHeaders(response.headers);
+  meter_->Answered(response.status);
   inner_->Send(std::move(response));
 }
 
 void ApiResponder::StartStream(int status, HttpHeaders headers) {
   AddHeaders(headers);
+  meter_->StreamOpened();
   inner_->StartStream(status, std::move(headers));
+}
+
+void ApiResponder::Finish() {
+  meter_->Answered(200);
+  inner_->Finish();
+}
+
+void ApiResponder::Abort() {
+  meter_->Broken();
+  inner_->Abort();
 }
 
 void ApiResponder::SendError(const Status& status) { Send(ErrorResponse(status, request_id_)); }

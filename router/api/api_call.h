@@ -7,14 +7,18 @@
 
 #include "common/base/status.h"
 #include "common/http/http_server.h"
+#include "router/api/request_meter.h"
 
 namespace levin {
+
+class SilenceTimer;
 
 // Adds to every reply what all replies have: the request's id, and leave for browsers. Any thread.
 class ApiResponder final : public HttpResponder {
  public:
-  ApiResponder(std::shared_ptr<HttpResponder> inner, std::string request_id)
-      : inner_(std::move(inner)), request_id_(std::move(request_id)) {}
+  ApiResponder(std::shared_ptr<HttpResponder> inner, std::string request_id,
+               std::unique_ptr<RequestMeter> meter)
+      : inner_(std::move(inner)), request_id_(std::move(request_id)), meter_(std::move(meter)) {}
 
   // Before the reply begins.
   void set_request_id(std::string request_id) { request_id_ = std::move(request_id); }
@@ -26,8 +30,8 @@ class ApiResponder final : public HttpResponder {
   void StartStream(int status, HttpHeaders headers) override;
   bool Write(std::string bytes) override { return inner_->Write(std::move(bytes)); }
   size_t buffered_bytes() const override { return inner_->buffered_bytes(); }
-  void Finish() override { inner_->Finish(); }
-  void Abort() override { inner_->Abort(); }
+  void Finish() override;
+  void Abort() override;
   void OnGone(std::function<void()> callback) override { inner_->OnGone(std::move(callback)); }
 
  private:
@@ -35,12 +39,14 @@ class ApiResponder final : public HttpResponder {
 
   const std::shared_ptr<HttpResponder> inner_;
   std::string request_id_;
+  const std::unique_ptr<RequestMeter> meter_;
 };
 
 struct ApiCall {
   HttpRequest request;
   std::shared_ptr<ApiResponder> responder;
   bool id_from_header = false;
+  SilenceTimer* silence = nullptr;  // null: silent streams stay silent
 };
 
 // An id as clients may send one, cut to 128 characters; kInvalidArgument unless all of it is visible

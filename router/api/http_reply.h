@@ -10,6 +10,7 @@
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "router/api/reply_format.h"
+#include "router/api/silence_timer.h"
 #include "router/inference/generator.h"
 #include "router/inference/reply_event.h"
 
@@ -24,9 +25,9 @@ struct HttpReplyOptions {
   size_t buffered_bytes_max = 256 * 1024;
 };
 
-class HttpReply : public std::enable_shared_from_this<HttpReply> {
+class HttpReply : public SilenceTimer::Stream, public std::enable_shared_from_this<HttpReply> {
  public:
-  virtual ~HttpReply() = default;
+  bool Tick() override { return false; }  // a whole reply is silent until it is there
 
   // The sink of one choice. At most one for each.
   std::unique_ptr<ReplySink> SinkOf(int32_t choice);

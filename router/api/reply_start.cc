@@ -36,6 +36,7 @@ void StartReply(const ApiCall& call, Generator& generator, std::unique_ptr<Reply
           ? MakeStreamedReply(std::move(format), call.responder, std::move(options), shape)
           : MakeWholeReply(std::move(format), call.responder, std::move(options));
   reply->WatchClient();
+  if (shape.stream && call.silence != nullptr) call.silence->Watch(reply);
   for (size_t i = 0; i < requests.size(); ++i) {
     auto generation =
         generator.Start(std::move(requests[i]), reply->SinkOf(static_cast<int32_t>(i)));

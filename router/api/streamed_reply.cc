@@ -4,6 +4,7 @@
 
 #include "router/api/error_reply.h"
 #include "router/api/http_reply.h"
+#include "router/http/sse.h"
 
 namespace levin {
 namespace {
@@ -17,6 +18,17 @@ class StreamedReply final : public HttpReply {
       : HttpReply(std::move(format), std::move(responder), std::move(options)),
         shape_(shape),
         choices_(static_cast<size_t>(options_.choices)) {}
+
+  // A comment line, which clients skip, when nothing was written since the last tick.
+  bool Tick() override {
+    MutexLock lock(mutex_);
+    if (over_) return false;
+    if (!std::exchange(written_, false) && responder_->buffered_bytes() == 0) {
+      Start();
+      responder_->Write(std::string(kSsePing));
+    }
+    return true;
+  }
 
  private:
   struct ChoiceState {
@@ -43,7 +55,7 @@ class StreamedReply final : public HttpReply {
   void Complete() override REQUIRES(mutex_) {
     Flush();
     if (shape_.include_usage) WriteEvent(format_->UsageChunk(usage_));
-    WriteEvent("[DONE]");
+    responder_->Write(std::string(kSseDone));
     responder_->Finish();
   }
 
@@ -68,9 +80,7 @@ class StreamedReply final : public HttpReply {
   void Start() REQUIRES(mutex_) {
     if (std::exchange(started_, true)) return;
     HttpHeaders headers = options_.headers;
-    headers.emplace_back("content-type", "text/event-stream; charset=utf-8");
-    headers.emplace_back("cache-control", "no-cache");
-    headers.emplace_back("x-accel-buffering", "no");
+    for (auto& header : SseHeaders()) headers.push_back(std::move(header));
     responder_->StartStream(200, std::move(headers));
   }
 
@@ -140,16 +150,15 @@ class StreamedReply final : public HttpReply {
   }
 
   void WriteEvent(std::string_view data) REQUIRES(mutex_) {
-    std::string bytes;
-    bytes.reserve(data.size() + 8);
-    bytes.append("data: ").append(data).append("\n\n");
-    responder_->Write(std::move(bytes));
+    written_ = true;
+    responder_->Write(SseEvent(data));
   }
 
   const ReplyShape shape_;
   std::vector<ChoiceState> choices_ GUARDED_BY(mutex_);
   ReplyUsage running_ GUARDED_BY(mutex_);  // of what was written
   bool started_ GUARDED_BY(mutex_) = false;
+  bool written_ GUARDED_BY(mutex_) = false;  // since the last tick
 };
 
 }  // namespace

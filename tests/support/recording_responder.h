@@ -52,6 +52,17 @@ class ReplyRecord final {
     return true;
   }
 
+  // `text` stands in the body.
+  bool WaitForBody(std::string_view text,
+                   std::chrono::seconds at_most = std::chrono::seconds(20)) const {
+    const auto until = std::chrono::steady_clock::now() + at_most;
+    MutexLock lock(mutex_);
+    while (body_.find(text) == std::string::npos) {
+      if (!changed_.WaitUntil(mutex_, until)) return body_.find(text) != std::string::npos;
+    }
+    return true;
+  }
+
   void Leave() {
     std::function<void()> callback;
     {
@@ -101,6 +112,7 @@ class RecordingResponder final : public HttpResponder {
     CHECK(record_->end_ == ReplyRecord::End::kNone);
     record_->body_ += bytes;
     ++record_->writes_;
+    record_->changed_.NotifyAll();
     return !record_->gone_;
   }
   size_t buffered_bytes() const override {

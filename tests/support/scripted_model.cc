@@ -74,8 +74,7 @@ void ScriptedModel::RunRow(const StepBatch& batch, int32_t row) {
 void ScriptedModel::Logits(const StepBatch& batch, int32_t row, std::span<float> out) const {
   const auto r = static_cast<size_t>(row);
   const Slot& slot = slots_[static_cast<size_t>(batch.row_slot[r])];
-  const int64_t length =
-      batch.row_position[r] + batch.row_first[r + 1] - batch.row_first[r];
+  const int64_t length = batch.row_position[r] + batch.row_first[r + 1] - batch.row_first[r];
   bool poisoned = slot.poisoned;
   uint64_t keys = 0;
   for (int64_t position = 0; position < length; ++position) {

@@ -42,6 +42,8 @@ ALLOWED = {
     "worker/sample": COMMON + ["worker/plan", "worker/tensor"],
     "worker/engine": COMMON + ["worker/schedule", "worker/model", "worker/sample", "worker/cache",
                                "worker/plan"],
+    "worker/eval": COMMON + ["worker/engine", "worker/model", "worker/comm", "worker/weights",
+                             "worker/tensor", "worker/plan"],
     "worker/group": COMMON + ["worker/engine", "worker/plan"],
     "worker/session": COMMON + ["worker/engine"],
     "worker/rpc": COMMON + ["worker/engine", "worker/group", "worker/session", "worker/plan",

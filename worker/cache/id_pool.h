@@ -1,5 +1,6 @@
 // Ids 0 .. size-1 of equal pieces of memory, lent out in leases that give themselves back. The id
-// returned last is lent first: a wrong reuse shows early, and the order is deterministic. One thread.
+// returned last is lent first: a wrong reuse shows early, and the order is deterministic. One
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// The job of `levin eval`: known prompts through the same scheduler, plans and kernels as serving,
-// with everything that comes by written into one safetensors file (issue "main job", golden
-// README). Every rank reads the same job file; rank 0 writes the result.
+// The job of `levin eval`: known prompts through the same scheduler, plans and kernels as serving.
+// Every rank reads the same job file; worker/eval feeds it and collects what comes by.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,8 @@ struct EvalJob {
 Result<EvalJob> ReadEvalJob(const std::filesystem::path& path);
 Result<EvalJob> ParseEvalJob(const std::string& json);
 
-// The scheduler of a job: strict order of the file (sequence i + 1 is prompts[i]), room for all.
+// The scheduler of a job, the same on every rank: strict order of the file, so that sequence i + 1
+// is prompts[i]; steps whose logits fit into memory.
 void ApplyEvalJob(const EvalJob& job, SchedulerOptions& options);
 
 }  // namespace levin

@@ -26,9 +26,8 @@ uint64_t ContentHash(const Generation& generation) {
 }
 
 ErrorEvent ErrorFor(const Generation& generation, Status status) {
-  return {.ordinal = generation.ordinal,
-          .attempt = generation.attempt,
-          .status = std::move(status)};
+  return {
+      .ordinal = generation.ordinal, .attempt = generation.attempt, .status = std::move(status)};
 }
 
 Status Exists(uint64_t ordinal) {
@@ -44,12 +43,11 @@ Ledger::Opened Ledger::Open(const Generation& generation, TimePoint now) {
     return {.answer = ErrorFor(generation, Status(Code::kCancelled, "CANCELLED",
                                                   "the router named this ordinal finished"))};
   if (records_.size() >= records_max_)
-    return {.answer = ErrorFor(
-                generation,
-                Status(Code::kResourceExhausted, "QUEUE_FULL",
-                       std::to_string(records_.size()) +
-                           " generations are remembered, waiting for a FinishedSet")
-                    .WithRetryAfterMs(kQueueFullRetryMs))};
+    return {.answer = ErrorFor(generation,
+                               Status(Code::kResourceExhausted, "QUEUE_FULL",
+                                      std::to_string(records_.size()) +
+                                          " generations are remembered, waiting for a FinishedSet")
+                                   .WithRetryAfterMs(kQueueFullRetryMs))};
   Record record;
   record.request_id = generation.request_id;
   record.attempt = generation.attempt;

@@ -1,5 +1,6 @@
-// What the leader remembers of one router incarnation: which ordinals it knows, how each stands, and
-// what the router said is over. Gives the protocol its idempotency (protocol.md 7). Pure; one thread.
+// What the leader remembers of one router incarnation: which ordinals it knows, how each stands,
+// and what the router said is over. Gives the protocol its idempotency (protocol.md 7). Pure; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,8 @@ class Ledger final {
   // Takes the level over; returns ordinals that live here and not there. An acknowledgement is due.
   std::vector<uint64_t> FinishedSet(FinishedSetCommand command);
 
-  // The acknowledgement, if one is due: after a FinishedSet, and after each Freed that it waits for.
+  // The acknowledgement, if one is due: after a FinishedSet, and after each Freed that it waits
+  // for.
   std::optional<FreedAckEvent> TakeFreedAck(uint64_t step);
 
   std::vector<uint64_t> Live() const;          // neither finished nor failed

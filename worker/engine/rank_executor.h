@@ -1,6 +1,6 @@
-// A plan's bytes become a step: decode, check, apply to this rank's sequence table, run the network,
-// sample, fold the digest. The same code on leader and followers, so equal bytes give equal tokens.
-// One thread.
+// A plan's bytes become a step: decode, check, apply to this rank's sequence table, run the
+// network, sample, fold the digest. The same code on leader and followers, so equal bytes give
+// equal tokens. One thread.
 #pragma once
 
 #include <cstdint>

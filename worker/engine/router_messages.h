@@ -26,7 +26,8 @@ struct FinishedSetCommand {
   uint64_t watermark = 0;
   std::vector<uint64_t> live;  // ascending
 };
-// Lease out, new incarnation or half-close: all of it is cancelled. Nothing may follow for its number.
+// Lease out, new incarnation or half-close: all of it is cancelled. Nothing may follow for its
+// number.
 struct RouterGone {};
 
 struct RouterCommand {

@@ -15,8 +15,7 @@ namespace {
 
 template <typename T>
 std::span<const T> Part(const std::vector<T>& all, Range range) {
-  return std::span(all).subspan(static_cast<size_t>(range.first),
-                                static_cast<size_t>(range.count));
+  return std::span(all).subspan(static_cast<size_t>(range.first), static_cast<size_t>(range.count));
 }
 
 Status BadPlan(SequenceId sequence, std::string what) {
@@ -43,8 +42,8 @@ int64_t RowTokens(const PlanRow& row) { return std::max(row.tokens.count, 1); }
 
 Status CheckRow(const PlanRow& row, const TableEntry& entry, int32_t block_tokens) {
   if (row.position != entry.computed)
-    return BadPlan(row.sequence, "row at position " + std::to_string(row.position) +
-                                     ", expected " + std::to_string(entry.computed));
+    return BadPlan(row.sequence, "row at position " + std::to_string(row.position) + ", expected " +
+                                     std::to_string(entry.computed));
   if (row.fresh != (entry.computed == 0))
     return BadPlan(row.sequence, "the first row must start from zero, and no other");
   if (row.draws < 0 || row.draws > 1)
@@ -96,10 +95,10 @@ void SequenceTable::RecordDraw(SequenceId sequence, TokenId token) {
 uint64_t SequenceTable::Checksum() const {
   std::vector<uint64_t> facts;
   for (const auto& [sequence, entry] : entries_)
-    facts.insert(facts.end(),
-                 {sequence, static_cast<uint64_t>(entry.slot),
-                  static_cast<uint64_t>(entry.computed), static_cast<uint64_t>(entry.drawn),
-                  static_cast<uint64_t>(entry.last_token)});
+    facts.insert(
+        facts.end(),
+        {sequence, static_cast<uint64_t>(entry.slot), static_cast<uint64_t>(entry.computed),
+         static_cast<uint64_t>(entry.drawn), static_cast<uint64_t>(entry.last_token)});
   return XXH3_64bits(facts.data(), facts.size() * sizeof(uint64_t));
 }
 
@@ -149,8 +148,8 @@ Status SequenceTable::AddRow(const BatchPlan& plan, const PlanRow& row, StepBatc
   const std::span<const TokenId> tokens = Part(plan.tokens, row.tokens);
   RETURN_IF_ERROR(CheckIds(row.sequence, tokens, limits_.vocab_size));
   if (batch.token_count() + RowTokens(row) > limits_.tokens_max)
-    return BadPlan(row.sequence, "the step has more than " + std::to_string(limits_.tokens_max) +
-                                     " tokens");
+    return BadPlan(row.sequence,
+                   "the step has more than " + std::to_string(limits_.tokens_max) + " tokens");
 
   if (tokens.empty()) batch.tokens.push_back(entry.last_token);
   batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());

@@ -1,5 +1,5 @@
-// One rank's table: sequence -> slot, blocks, sampling, ids so far. Written by plans alone, equal on
-// every rank. Refuses a plan that contradicts it: a plan comes over a wire. One thread.
+// One rank's table: sequence -> slot, blocks, sampling, ids so far. Written by plans alone, equal
+// on every rank. Refuses a plan that contradicts it: a plan comes over a wire. One thread.
 #pragma once
 
 #include <cstdint>

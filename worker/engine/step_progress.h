@@ -8,9 +8,9 @@
 namespace levin {
 
 struct StepProgress {
-  std::atomic<uint64_t> begun{0};      // number of the step begun last
-  std::atomic<uint64_t> done{0};       // number of the step done last
-  std::atomic<bool> has_work{false};   // leader: something can run or a notice is due
+  std::atomic<uint64_t> begun{0};     // number of the step begun last
+  std::atomic<uint64_t> done{0};      // number of the step done last
+  std::atomic<bool> has_work{false};  // leader: something can run or a notice is due
 };
 
 }  // namespace levin

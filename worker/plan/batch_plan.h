@@ -24,11 +24,11 @@ struct NewSequence {
 
 struct PlanRow {
   SequenceId sequence = 0;
-  int64_t position = 0;  // of this row's first token in its sequence
-  Range tokens;          // in BatchPlan::tokens; empty: one token, the one sampled last
-  bool fresh = false;    // the slot starts from zero: a fact, never guessed from counts
-  bool stepwise = false; // lightning in one-token form (decode); a prompt is in chunk form
-  int32_t draws = 0;     // 0: a chunk that stops short of the prompt's end; else 1
+  int64_t position = 0;   // of this row's first token in its sequence
+  Range tokens;           // in BatchPlan::tokens; empty: one token, the one sampled last
+  bool fresh = false;     // the slot starts from zero: a fact, never guessed from counts
+  bool stepwise = false;  // lightning in one-token form (decode); a prompt is in chunk form
+  int32_t draws = 0;      // 0: a chunk that stops short of the prompt's end; else 1
   bool operator==(const PlanRow&) const = default;
 };
 

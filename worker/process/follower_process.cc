@@ -145,7 +145,7 @@ OrExit<void> FollowerProcess::LoadModel() {
   state_.phase = StartupPhase::kWarming;
   const Result<PoolFacts> pool = leader_.AwaitPool(kStall);
   if (!pool) return tl::unexpected(LeaderExit(pool.error()));
-  steps_ = MakeSchedulerOptions(options_, folder_, *pool, welcome_.epoch, 1, std::nullopt);
+  steps_ = MakeSchedulerOptions(options_, folder_, *pool, welcome_.epoch, 1);
   OrExit<std::unique_ptr<HybridModel>> model =
       BuildModel(options_, folder_, *std::move(weights), *collective_, steps_, ThreadsPerRank(cores_, options_.world_size));
   if (!model) return tl::unexpected(std::move(model).error());

@@ -220,7 +220,7 @@ OrExit<void> LeaderProcess::LoadModel() {
 
 OrExit<void> LeaderProcess::SharePool(const CachePlan& plan) {
   const PoolFacts pool{plan.split.slots, plan.split.blocks};
-  steps_ = MakeSchedulerOptions(options_, folder_, pool, epoch_, plan.max_model_len, std::nullopt);
+  steps_ = MakeSchedulerOptions(options_, folder_, pool, epoch_, plan.max_model_len);
   if (options_.world_size == 1) return {};
   const Status sent = group_->SendPool(pool);
   if (!sent.ok()) return ExitWith(ExitCode::kGroupEnded, sent);

@@ -8,7 +8,6 @@
 
 #include "common/config/options.h"
 #include "worker/comm/collective.h"
-#include "worker/engine/eval_job.h"
 #include "worker/engine/sequence_table.h"
 #include "worker/group/leader_board.h"
 #include "worker/model/hybrid_model.h"
@@ -26,7 +25,7 @@ OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFo
 
 // max_model_len matters to the leader alone.
 SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder, const PoolFacts& pool,
-                                      uint64_t epoch, int64_t max_model_len, const std::optional<EvalJob>& job);
+                                      uint64_t epoch, int64_t max_model_len);
 
 PlanLimits MakePlanLimits(const SchedulerOptions& options);
 

@@ -61,8 +61,7 @@ void KeepTopP(float p, std::vector<Candidate>& candidates) {
   for (const Candidate& candidate : sorted) total += std::exp(candidate.scaled - best);
   double mass = 0;
   size_t kept = 0;
-  while (kept < sorted.size() && mass < p * total)
-    mass += std::exp(sorted[kept++].scaled - best);
+  while (kept < sorted.size() && mass < p * total) mass += std::exp(sorted[kept++].scaled - best);
   const Candidate last = sorted[std::max<size_t>(kept, 1) - 1];
   std::erase_if(candidates, [&](const Candidate& candidate) { return Better(last, candidate); });
 }

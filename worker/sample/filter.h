@@ -1,5 +1,5 @@
-// Temperature and the three filters of api.md 10.2, in vLLM V1's order: what may still be drawn from
-// one row, and with which weight. Pure.
+// Temperature and the three filters of api.md 10.2, in vLLM V1's order: what may still be drawn
+// from one row, and with which weight. Pure.
 #pragma once
 
 #include <cstdint>

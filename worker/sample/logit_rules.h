@@ -13,7 +13,8 @@ namespace levin {
 inline constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 // Allowed ids, bad sequences, min_tokens, bias; then the penalties
-//   seen in prompt or output: logit > 0 ? logit / r : logit * r;   then - f * count - p * (count > 0)
+//   seen in prompt or output: logit > 0 ? logit / r : logit * r;   then - f * count - p * (count >
+//   0)
 // with the counts of the output alone. `index`: how many tokens the output has.
 // `row`: [vocab]; ids in `params` lie within it.
 void ApplyLogitRules(const SamplingParams& params, const TokenHistory& history, int64_t index,

@@ -1,4 +1,5 @@
-// What a reply says about likelihood: log-softmax of the raw logits, summed in one fixed order. Pure.
+// What a reply says about likelihood: log-softmax of the raw logits, summed in one fixed order.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace levin {
 
-// Fills logprob, rank and the `k` best of token.token. `row`: [vocab], raw logits with undefined ids
-// masked; those are never listed. Of equal logits the lower id is the better one.
+// Fills logprob, rank and the `k` best of token.token. `row`: [vocab], raw logits with undefined
+// ids masked; those are never listed. Of equal logits the lower id is the better one.
 void FillLogprobs(std::span<const float> row, int32_t k, SampledToken& token);
 
 }  // namespace levin

@@ -1,6 +1,6 @@
 // From one row of raw logits to one token, by the order of api.md 10.1. Pure: a token depends on
-// (logits, parameters, history, output index) alone, never on slot, neighbours or chunking, so every
-// rank draws the same one. One thread per object (it owns scratch memory of one row).
+// (logits, parameters, history, output index) alone, never on slot, neighbours or chunking, so
+// every rank draws the same one. One thread per object (it owns scratch memory of one row).
 #pragma once
 
 #include <cstdint>

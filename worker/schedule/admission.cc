@@ -39,8 +39,7 @@ void WaitingList::Admit(const std::function<bool()>& full,
       continue;
     }
     it = list_.erase(it);
-    for (WaitingGeneration* waiting : passed_over)
-      saving_up |= ++waiting->passed >= skips_;
+    for (WaitingGeneration* waiting : passed_over) saving_up |= ++waiting->passed >= skips_;
   }
 }
 

@@ -1,5 +1,6 @@
 // The waiting list and who leaves it next. In order of arrival, but one that fits may pass earlier
-// ones that do not, each of those `skips` times at most: then memory is saved up for it. One thread.
+// ones that do not, each of those `skips` times at most: then memory is saved up for it. One
+// thread.
 #pragma once
 
 #include <cstddef>

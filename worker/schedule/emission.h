@@ -1,5 +1,6 @@
 // What the scheduler tells the outside about one request. Per key, in order: Admitted at most once,
-// TokenDrawn with dense rising indices, then exactly one of Ended or Failed, then exactly one Freed.
+// TokenDrawn with dense rising indices, then exactly one of Ended or Failed, then exactly one
+// Freed.
 #pragma once
 
 #include <compare>

@@ -13,8 +13,7 @@ int64_t ChunkTokens(const SchedulerOptions& options, const Sequence& sequence, i
     return chunk <= budget ? chunk : 0;
   }
   if (left <= budget) return left;
-  const int64_t end =
-      (sequence.computed + budget) / options.block_tokens * options.block_tokens;
+  const int64_t end = (sequence.computed + budget) / options.block_tokens * options.block_tokens;
   return std::max<int64_t>(0, end - sequence.computed);
 }
 

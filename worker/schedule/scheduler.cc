@@ -264,9 +264,9 @@ class Scheduler::Impl {
       row.fresh = sequence.computed == 0;
       row.stepwise = !laid.prompt || options_.stepwise_prompt;
       if (laid.prompt) {
-        const auto chunk = std::span(sequence.generation.prompt)
-                               .subspan(static_cast<size_t>(sequence.computed),
-                                        static_cast<size_t>(laid.tokens));
+        const auto chunk =
+            std::span(sequence.generation.prompt)
+                .subspan(static_cast<size_t>(sequence.computed), static_cast<size_t>(laid.tokens));
         row.tokens = Append<TokenId>(chunk, plan.tokens);
       }
       const bool reaches_end = sequence.computed + laid.tokens >= sequence.prompt_tokens();

@@ -57,7 +57,8 @@ class Scheduler final {
   // The key must be new. kInvalidArgument INVALID_FIELD, CONTEXT_LENGTH_EXCEEDED (model),
   // CACHE_NEVER_FITS (this pool) with the numbers; kResourceExhausted QUEUE_FULL. After an error
   // nothing is emitted for the key.
-  Status Add(RequestKey key, Generation generation, TimePoint now, TimePoint deadline = kNoDeadline);
+  Status Add(RequestKey key, Generation generation, TimePoint now,
+             TimePoint deadline = kNoDeadline);
 
   // Ends it with `why`; its memory is back with the next plan. Unknown and ended keys are fine.
   void Cancel(RequestKey key, FinishReason why, TimePoint now);

@@ -26,9 +26,9 @@ struct Sequence {
   Generation generation;
   SequenceCache cache;
   TimePoint added = {}, deadline = {}, admitted = {}, first_token = {};
-  int64_t computed = 0;         // positions in the cache
+  int64_t computed = 0;              // positions in the cache
   std::vector<TokenId> output = {};  // the one drawn last is not computed yet
-  bool over = false;            // told so; its memory returns with the next plan
+  bool over = false;                 // told so; its memory returns with the next plan
 
   int64_t prompt_tokens() const { return static_cast<int64_t>(generation.prompt.size()); }
   int64_t output_tokens() const { return static_cast<int64_t>(output.size()); }

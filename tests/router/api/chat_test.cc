@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "common/metrics/router_metrics.h"
 #include "tests/router/api/api_fixture.h"
 
 namespace levin::testing {
@@ -370,6 +371,40 @@ TEST_F(ChatTest, ASlowReadersDeltasAreMergedAndNothingIsLost) {
   EXPECT_EQ(reply->writes(), before + 1);
   engine_.RunToEnd();
   EXPECT_EQ(Join(Chunks(reply->body())).content, "the quick brown fox");
+}
+
+TEST_F(ChatTest, ASilentStreamSaysThatItLives) {
+  UseOptions({.sse_ping_interval_ms = 1});
+  engine_.Answer(Text("Hello"));
+  const auto reply = Post(kPath, ChatBody(R"("stream":true)"));
+  EXPECT_TRUE(reply->WaitForBody(": ping\n\n: ping\n\n"));
+  EXPECT_EQ(reply->body().find("data:"), std::string::npos) << "no chunk before the first token";
+  engine_.RunToEnd();
+  EXPECT_EQ(Join(Chunks(reply->body())).content, "Hello");
+  EXPECT_TRUE(reply->body().ends_with("data: [DONE]\n\n"));
+}
+
+TEST_F(ChatTest, RequestsAreCountedByHowTheyEnded) {
+  const RouterMetrics metrics{{.model_name = "levin-demo", .groups = {"0"}}};
+  UseOptions({.metrics = &metrics});
+  const auto count = [&](HttpCode code) {
+    return metrics.requests(Api::kChat, RequestClass::kDefault, code).value();
+  };
+  engine_.AnswerAllWith(Text("Hello"));
+  Chat();
+  auto reply = Post(kPath, ChatBody(R"("stream":true)"));
+  for (int i = 0; i < 2; ++i) engine_.Step();
+  EXPECT_EQ(metrics.open_streams(Transport::kSse).value(), 1);
+  engine_.RunToEnd();
+  EXPECT_EQ(count(HttpCode::k200), 2);
+  EXPECT_EQ(metrics.open_streams(Transport::kSse).value(), 0);
+  Chat(R"("temperature":9)");
+  EXPECT_EQ(count(HttpCode::k400), 1);
+  engine_.AnswerAllWith(Endless());
+  reply = Post(kPath, ChatBody());
+  reply->Leave();
+  engine_.RunToEnd();
+  EXPECT_EQ(count(HttpCode::k499), 1);
 }
 
 TEST_F(ChatTest, TheRequestsIdIsEchoedAndEndsTheReplysId) {

@@ -69,14 +69,14 @@ TEST_F(RoutesTest, HealthFollowsTheGroupAndTheDrain) {
 
 TEST_F(RoutesTest, VersionAndMetricsAreTold) {
   EXPECT_FALSE(Str(Json(Get("/version")).at("version")).empty());
-  UseOptions({.api_keys = {}, .metrics_text = [] { return std::string("a 1\n"); }});
+  UseOptions({.metrics_text = [] { return std::string("a 1\n"); }});
   EXPECT_EQ(Get("/metrics")->body(), "a 1\n");
   EXPECT_TRUE(Get("/metrics")->Header("content-type").starts_with("text/plain"));
   EXPECT_EQ(Get("/metrics", {}, "HEAD")->status(), 200);
 }
 
 TEST_F(RoutesTest, AKeyGuardsWhatRunsTheModelOrReadsPrompts) {
-  UseOptions({.api_keys = {"secret"}, .metrics_text = nullptr});
+  UseOptions({.api_keys = {"secret"}});
   engine_.AnswerAllWith(Text("x"));
   for (const char* path : {"/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize",
                            "/v1/tokenize", "/v1/detokenize"}) {
@@ -96,7 +96,7 @@ TEST_F(RoutesTest, AKeyGuardsWhatRunsTheModelOrReadsPrompts) {
 }
 
 TEST_F(RoutesTest, BrowsersMayAskWithoutAKey) {
-  UseOptions({.api_keys = {"secret"}, .metrics_text = nullptr});
+  UseOptions({.api_keys = {"secret"}});
   const auto reply = Get("/v1/chat/completions", {}, "OPTIONS");
   EXPECT_EQ(reply->status(), 204);
   EXPECT_EQ(reply->Header("access-control-allow-origin"), "*");

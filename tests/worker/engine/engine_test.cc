@@ -45,7 +45,8 @@ class EngineTest : public ::testing::Test {
     generation.ordinal = ordinal;
     generation.request_id = "request-" + std::to_string(ordinal);
     for (int64_t i = 0; i < prompt; ++i)
-      generation.prompt.push_back(static_cast<TokenId>((i * 7 + static_cast<int64_t>(ordinal)) % kVocab));
+      generation.prompt.push_back(
+          static_cast<TokenId>((i * 7 + static_cast<int64_t>(ordinal)) % kVocab));
     generation.max_new_tokens = max_new;
     generation.sampling.seed = ordinal;
     return generation;
@@ -74,9 +75,7 @@ class EngineTest : public ::testing::Test {
   std::string Story(uint64_t ordinal, uint32_t router = 1) const {
     std::string story;
     int64_t tokens = 0;
-    const auto say = [&](const std::string& word) {
-      story += (story.empty() ? "" : ", ") + word;
-    };
+    const auto say = [&](const std::string& word) { story += (story.empty() ? "" : ", ") + word; };
     for (const RouterEvent& event : outbox_.events) {
       if (event.router != router) continue;
       if (const auto* run = std::get_if<TokensEvent>(&event.what)) {
@@ -84,11 +83,14 @@ class EngineTest : public ::testing::Test {
         continue;
       }
       std::string word;
-      if (const auto* accepted = std::get_if<AcceptedEvent>(&event.what); accepted && accepted->ordinal == ordinal)
+      if (const auto* accepted = std::get_if<AcceptedEvent>(&event.what);
+          accepted && accepted->ordinal == ordinal)
         word = accepted->admitted ? "admitted" : "queued";
-      if (const auto* finished = std::get_if<FinishedEvent>(&event.what); finished && finished->ordinal == ordinal)
+      if (const auto* finished = std::get_if<FinishedEvent>(&event.what);
+          finished && finished->ordinal == ordinal)
         word = Name(finished->reason);
-      if (const auto* error = std::get_if<ErrorEvent>(&event.what); error && error->ordinal == ordinal)
+      if (const auto* error = std::get_if<ErrorEvent>(&event.what);
+          error && error->ordinal == ordinal)
         word = error->status.reason();
       if (word.empty()) continue;
       if (tokens > 0) say(std::to_string(std::exchange(tokens, 0)) + " tokens");

@@ -25,11 +25,16 @@ void SimRouter::Send(decltype(RouterCommand::what) what) {
 
 void SimRouter::Act() {
   const uint64_t dice = Below(100);
-  if (dice < 30) Submit();
-  else if (dice < 36) CancelOne();
-  else if (dice < 46) SendFinishedSet();
-  else if (dice < 49) Resubmit();
-  else if (dice < 51) CancelBeforeSubmit();
+  if (dice < 30)
+    Submit();
+  else if (dice < 36)
+    CancelOne();
+  else if (dice < 46)
+    SendFinishedSet();
+  else if (dice < 49)
+    Resubmit();
+  else if (dice < 51)
+    CancelBeforeSubmit();
 }
 
 Generation SimRouter::Draw() {
@@ -182,8 +187,7 @@ void SimRouter::CheckFreed(const FreedAckEvent& ack) const {
   for (const auto& [ordinal, request] : requests_) {
     if (ordinal > ack.watermark) break;
     if (std::binary_search(ack.unfreed.begin(), ack.unfreed.end(), ordinal)) continue;
-    EXPECT_FALSE(Held(request))
-        << "acknowledged as freed, but held: ordinal " << ordinal;
+    EXPECT_FALSE(Held(request)) << "acknowledged as freed, but held: ordinal " << ordinal;
   }
 }
 

@@ -23,8 +23,14 @@ class SimRouter final {
   SimRouter(uint32_t number, uint64_t first_seed, std::mt19937_64& random,
             const SchedulerOptions& options, const Clock& clock, const PlanAudit& audit,
             Mailbox<RouterCommand>& inbox)
-      : number_(number), next_seed_(first_seed), random_(random), options_(options), clock_(clock),
-        audit_(audit), inbox_(inbox), sampler_(options.vocab_size, {}) {}
+      : number_(number),
+        next_seed_(first_seed),
+        random_(random),
+        options_(options),
+        clock_(clock),
+        audit_(audit),
+        inbox_(inbox),
+        sampler_(options.vocab_size, {}) {}
 
   void Act();  // perhaps sends something
   void CancelEverything();

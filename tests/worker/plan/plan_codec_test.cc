@@ -28,7 +28,9 @@ BatchPlan SmallPlan() {
 }
 
 BatchPlan RandomPlan(std::mt19937_64& random) {
-  const auto below = [&](int n) { return static_cast<int32_t>(random() % static_cast<uint64_t>(n)); };
+  const auto below = [&](int n) {
+    return static_cast<int32_t>(random() % static_cast<uint64_t>(n));
+  };
   const auto ids = [&](int most) {
     std::vector<TokenId> out(static_cast<size_t>(below(most + 1)));
     for (TokenId& id : out) id = below(1000);
@@ -82,20 +84,48 @@ std::string Hex(std::string_view bytes) {
 
 TEST(PlanCodecTest, WritesTheGoldenBytesOfVersionOne) {
   EXPECT_EQ(Hex(EncodePlan(SmallPlan())),
-            "4c504c4e" "0100" "0807060504030201" "0300000000000000"  // magic, version, epoch, step
-            "03000000" "05000000" "06000000" "07000000"              // tokens
-            "01000000" "09000000"                                    // blocks
-            "01000000" "0b00000000000000"                            // finished
-            "01000000" "0c00000000000000" "01000000" "00000000" "01000000"  // started: id, slot, blocks
-            "0000003f" "0000803f" "00000000" "00000000"  // temperature, top_p, top_k, min_p
-            "0000803f" "00000000" "00000000"             // penalties
-            "4d00000000000000"                           // seed
-            "00000000" "00000000" "00000000"             // bias, allowed ids, bad sequences
-            "01000000" "02000000"                        // stop ids
-            "00000000" "ffffffff"                        // min_tokens, logprobs
-            "00000000" "00000000"                        // counted
-            "01000000" "0c00000000000000" "0000000000000000" "00000000" "03000000"  // row
-            "01" "00" "01000000");
+            "4c504c4e"
+            "0100"
+            "0807060504030201"
+            "0300000000000000"  // magic, version, epoch, step
+            "03000000"
+            "05000000"
+            "06000000"
+            "07000000"  // tokens
+            "01000000"
+            "09000000"  // blocks
+            "01000000"
+            "0b00000000000000"  // finished
+            "01000000"
+            "0c00000000000000"
+            "01000000"
+            "00000000"
+            "01000000"  // started: id, slot, blocks
+            "0000003f"
+            "0000803f"
+            "00000000"
+            "00000000"  // temperature, top_p, top_k, min_p
+            "0000803f"
+            "00000000"
+            "00000000"          // penalties
+            "4d00000000000000"  // seed
+            "00000000"
+            "00000000"
+            "00000000"  // bias, allowed ids, bad sequences
+            "01000000"
+            "02000000"  // stop ids
+            "00000000"
+            "ffffffff"  // min_tokens, logprobs
+            "00000000"
+            "00000000"  // counted
+            "01000000"
+            "0c00000000000000"
+            "0000000000000000"
+            "00000000"
+            "03000000"  // row
+            "01"
+            "00"
+            "01000000");
 }
 
 TEST(PlanCodecTest, GivesBackEveryPlanItWrote) {
@@ -150,10 +180,18 @@ TEST(PlanCodecTest, SurvivesMutatedBytesAndHasOneFormPerPlan) {
     for (uint64_t changes = 1 + random() % 3; changes > 0; --changes) {
       const size_t at = random() % bytes.size();
       switch (random() % 4) {
-        case 0: bytes[at] = static_cast<char>(random()); break;
-        case 1: bytes[at] = static_cast<char>(0xff); break;
-        case 2: bytes.erase(at, 1 + random() % 8); break;
-        case 3: bytes.insert(at, 1 + random() % 8, static_cast<char>(random())); break;
+        case 0:
+          bytes[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes[at] = static_cast<char>(0xff);
+          break;
+        case 2:
+          bytes.erase(at, 1 + random() % 8);
+          break;
+        case 3:
+          bytes.insert(at, 1 + random() % 8, static_cast<char>(random()));
+          break;
       }
       if (bytes.empty()) break;
     }

@@ -1,5 +1,7 @@
 // tests/golden/network/sampling.json: every stage of api.md 10.1, then real draws under Pearson's
 // statistic. The folder's README says what the fields mean.
+#include "tests/support/golden.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/golden.h"
 #include "worker/sample/filter.h"
 #include "worker/sample/logit_rules.h"
 #include "worker/sample/sampler.h"
@@ -36,13 +37,20 @@ float Float(const json::value& value) { return static_cast<float>(value.to_numbe
 SamplingParams Params(const json::object& in) {
   SamplingParams params;
   for (const auto& [key, value] : in) {
-    if (key == "temperature") params.temperature = Float(value);
-    else if (key == "top_k") params.top_k = value.to_number<int32_t>();
-    else if (key == "top_p") params.top_p = Float(value);
-    else if (key == "min_p") params.min_p = Float(value);
-    else if (key == "repetition_penalty") params.repetition_penalty = Float(value);
-    else if (key == "frequency_penalty") params.frequency_penalty = Float(value);
-    else if (key == "presence_penalty") params.presence_penalty = Float(value);
+    if (key == "temperature")
+      params.temperature = Float(value);
+    else if (key == "top_k")
+      params.top_k = value.to_number<int32_t>();
+    else if (key == "top_p")
+      params.top_p = Float(value);
+    else if (key == "min_p")
+      params.min_p = Float(value);
+    else if (key == "repetition_penalty")
+      params.repetition_penalty = Float(value);
+    else if (key == "frequency_penalty")
+      params.frequency_penalty = Float(value);
+    else if (key == "presence_penalty")
+      params.presence_penalty = Float(value);
     else if (key == "logit_bias") {
       for (const auto& [id, bias] : value.as_object())
         params.logit_bias.emplace_back(std::stoi(std::string(id)), Float(bias));

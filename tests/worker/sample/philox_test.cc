@@ -10,8 +10,7 @@ namespace {
 using Words = std::array<uint32_t, 4>;
 
 TEST(PhiloxTest, GivesThePublishedKnownAnswers) {  // kat_vectors of Random123
-  EXPECT_EQ(Philox4x32({0, 0, 0, 0}, 0),
-            (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(Philox4x32({0, 0, 0, 0}, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox4x32({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, 0xffffffffffffffff),
             (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(Philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0x299f31d0a4093822),
@@ -38,7 +37,7 @@ TEST(GumbelTest, NoiseHasTheMeanAndSpreadOfAGumbelAndStaysBelowItsBound) {
     squares += noise * noise;
   }
   const double mean = sum / kCount;
-  EXPECT_NEAR(mean, 0.5772, 0.015);                          // Euler's constant
+  EXPECT_NEAR(mean, 0.5772, 0.015);                           // Euler's constant
   EXPECT_NEAR(squares / kCount - mean * mean, 1.6449, 0.03);  // pi^2 / 6
 }
 

@@ -1,4 +1,5 @@
-// A small language for scheduler tests: requests by number, steps in which the test plays the ranks.
+// A small language for scheduler tests: requests by number, steps in which the test plays the
+// ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,8 +44,7 @@ class SchedulerFixture : public ::testing::Test {
     return generation;
   }
 
-  Status Add(uint64_t ordinal, Generation generation,
-             TimePoint deadline = Scheduler::kNoDeadline) {
+  Status Add(uint64_t ordinal, Generation generation, TimePoint deadline = Scheduler::kNoDeadline) {
     return scheduler_->Add({0, ordinal}, std::move(generation), now_, deadline);
   }
   void Cancel(uint64_t ordinal) {
@@ -63,8 +63,10 @@ class SchedulerFixture : public ::testing::Test {
     for (const PlanRow& row : plan->rows) {
       if (row.draws == 0) continue;
       RowSample sample;
-      if (draw) sample = draw(row.sequence);
-      else sample.token.token = kDraw;
+      if (draw)
+        sample = draw(row.sequence);
+      else
+        sample.token.token = kDraw;
       sample.sequence = row.sequence;
       result.samples.push_back(sample);
     }
@@ -112,7 +114,8 @@ class SchedulerFixture : public ::testing::Test {
   };
 
   void Note() {
-    for (Emission& emission : scheduler_->TakeEmissions()) emissions_.push_back(std::move(emission));
+    for (Emission& emission : scheduler_->TakeEmissions())
+      emissions_.push_back(std::move(emission));
   }
 };
 

@@ -104,7 +104,8 @@ TEST_F(SchedulerTest, ChunksEndOnMultiplesOf64OrWithThePromptAndStayInTheBudget)
   options.tokens_per_step_max = 200;
   options.blocks = 200;
   Start(options);
-  for (uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(Add(i, Ask(250 + 100 * static_cast<int64_t>(i), 9)).ok());
+  for (uint64_t i = 1; i <= 4; ++i)
+    ASSERT_TRUE(Add(i, Ask(250 + 100 * static_cast<int64_t>(i), 9)).ok());
   while (std::optional<BatchPlan> plan = Step()) {
     int64_t tokens = 0;
     for (const PlanRow& row : plan->rows) {
@@ -228,16 +229,17 @@ TEST_F(SchedulerTest, ACancelWhileTheStepRunsDropsItsToken) {
   Step();
   const BatchPlan plan = *scheduler_->Next(now_);
   scheduler_->Cancel({0, 1}, FinishReason::kCancelled, now_);
-  scheduler_->Complete({.step = plan.step,
-                        .samples = {{.sequence = plan.rows[0].sequence, .token = {.token = 5}}}},
-                       now_);
+  scheduler_->Complete(
+      {.step = plan.step, .samples = {{.sequence = plan.rows[0].sequence, .token = {.token = 5}}}},
+      now_);
   RunToTheEnd();
   EXPECT_EQ(Story(1), "admitted, token, cancelled, freed");
 }
 
 TEST_F(SchedulerTest, DeadlinesDropWaitersBeforeTheyCostAStepAndEndRunners) {
   for (uint64_t i = 1; i <= 4; ++i)
-    ASSERT_TRUE(Add(i, Ask(10, 100), i == 2 ? now_ + milliseconds(3) : Scheduler::kNoDeadline).ok());
+    ASSERT_TRUE(
+        Add(i, Ask(10, 100), i == 2 ? now_ + milliseconds(3) : Scheduler::kNoDeadline).ok());
   ASSERT_TRUE(Add(5, Ask(10, 100), now_ + milliseconds(2)).ok());
   Step();
   Step();

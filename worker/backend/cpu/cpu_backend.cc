@@ -9,19 +9,24 @@
 
 #include "common/base/check.h"
 #include "worker/backend/cpu/cpu_kernels.h"
+#include "worker/backend/cpu/packed_matrix.h"
 
 namespace levin {
 namespace {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const CpuOptions& options) : kernels_(options) {}
+  explicit CpuBackend(const CpuOptions& options)
+      : packs_(options.path != CpuPath::kPlain), kernels_(options) {}
 
   Buffer Allocate(int64_t bytes) override { return Buffer(bytes); }
-  void Pack(WeightMatrix&) override {}
+  void Pack(WeightMatrix& matrix) override {
+    if (packs_) PackInPlace(matrix);
+  }
   Kernels& kernels() override { return kernels_; }
 
  private:
+  const bool packs_;
   CpuKernels kernels_;
 };
 
@@ -48,7 +53,17 @@ std::string_view Name(CpuPath path) {
   return "?";
 }
 
-CpuPath BestCpuPath() { return CpuPath::kPlain; }
+CpuPath BestCpuPath() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return CpuPath::kAvx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return CpuPath::kAvx2;
+#endif
+  return CpuPath::kPlain;
+}
 
 std::unique_ptr<Backend> MakeCpuBackend(const CpuOptions& options) {
   return std::make_unique<CpuBackend>(options);

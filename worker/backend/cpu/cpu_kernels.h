@@ -2,6 +2,7 @@
 #pragma once
 
 #include "worker/backend/cpu/cpu_backend.h"
+#include "worker/backend/cpu/simd.h"
 #include "worker/backend/cpu/thread_pool.h"
 #include "worker/backend/kernels.h"
 
@@ -9,7 +10,8 @@ namespace levin {
 
 class CpuKernels final : public Kernels {
  public:
-  explicit CpuKernels(const CpuOptions& options) : path_(options.path), pool_(options.threads) {}
+  explicit CpuKernels(const CpuOptions& options)
+      : simd_(FindSimdOps(options.path)), pool_(options.threads) {}
 
   void Embed(const EmbedArgs& args) override;
   void RmsNorm(const RmsNormArgs& args) override;
@@ -25,7 +27,7 @@ class CpuKernels final : public Kernels {
   void GatherRows(const GatherRowsArgs& args) override;
 
  private:
-  const CpuPath path_;
+  const SimdOps* const simd_;  // null: the plain path
   ThreadPool pool_;
 };
 
