@@ -50,6 +50,7 @@ constexpr size_t kReadBytes = 32 * 1024;
 constexpr size_t kPipelinedBytesMax = 64 * 1024;  // of later requests while one is answered
 constexpr int64_t kSlowestBytesPerMs = 16;
 constexpr Milliseconds kLinger{5000};  // for the client to read the last reply and leave
+constexpr Milliseconds kStopLinger{1000};
 constexpr Milliseconds kAcceptPause{100};
 constexpr int kRefusedConnectionsMax = 64;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -149,7 +150,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     Arm();
   }
 
-  // On the strand: the server stops.
+  // On the strand: the server stops. What the handler has said in full still leaves, in a second.
+  void Stop() {
+    if (phase_ != Phase::kReply || !answered()) return Close();
+    stopping_ = true;
+    stop_until_ = Now() + kStopLinger;
+    Pump();
+    Arm();
+  }
+
+  // On the strand.
   void Close() {
     if (phase_ == Phase::kClosed) return;
     phase_ = Phase::kClosed;
@@ -221,9 +231,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void OnPeerLeft() {
     input_over_ = true;
     // What has been answered in full is still delivered to a client that closed its half.
-    const bool answered = refusing_ || (outbox_ && outbox_->ended());
-    if (phase_ == Phase::kReply && answered) return;
-    Close();
+    if (phase_ != Phase::kReply || !answered()) Close();
   }
 
   // Goes through what has been read until more is needed or a request is being answered.
@@ -445,6 +453,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   size_t OutBytes() const { return head_out_.size() + body_out_.size() + tail_out_.size(); }
 
+  bool answered() const { return refusing_ || (outbox_ && outbox_->ended()); }
+
   void StartWrite() {
     writing_ = true;
     written_ = 0;
@@ -487,7 +497,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void EndReply() {
     ended_ = false;
     if (std::shared_ptr<Outbox> outbox = std::exchange(outbox_, nullptr)) outbox->Close();
-    if (input_over_) return Close();
+    if (input_over_ || stopping_) return Close();
     if (!keep_alive_) return Linger();
     phase_ = Phase::kHead;
     received_ = Unused().size();
@@ -517,6 +527,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     const HttpServerOptions& options = shared_.options;
     TimePoint deadline = TimePoint::max();
     const auto at_most = [&deadline](TimePoint time) { deadline = std::min(deadline, time); };
+    if (stopping_) at_most(stop_until_);
     if (phase_ == Phase::kLinger) at_most(linger_until_);
     if (phase_ == Phase::kHead || phase_ == Phase::kBody) {
       const Milliseconds idle(options.read_idle_ms_max);
@@ -553,7 +564,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void OnTime() {
     if (phase_ == Phase::kClosed) return;
     if (Deadline() <= Now()) {
-      if (writing_ || phase_ == Phase::kLinger) return Close();
+      if (stopping_ || writing_ || phase_ == Phase::kLinger) return Close();
       if (phase_ == Phase::kReply) {
         last_write_ = Now();
         Emit(outbox_->TakePing());
@@ -575,6 +586,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool counted_ = false;
   bool reading_ = false;
   bool input_over_ = false;  // FIN or RST
+  bool stopping_ = false;
 
   std::string in_;  // read and not yet parsed, from used_
   size_t used_ = 0;
@@ -595,7 +607,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   size_t written_ = 0;
   size_t stream_bytes_ = 0;
 
-  TimePoint idle_since_, request_began_, last_write_, linger_until_;
+  TimePoint idle_since_, request_began_, last_write_, linger_until_, stop_until_;
   TimePoint armed_for_ = TimePoint::max();
 };
 
@@ -681,7 +693,7 @@ class Server final : public HttpServer {
     shared_.draining = true;
     if (!threads_.empty()) CloseAcceptorAndWait();
     for (const std::shared_ptr<Connection>& connection : RefuseNewConnections()) {
-      net::post(connection->strand(), [connection] { connection->Close(); });
+      net::post(connection->strand(), [connection] { connection->Stop(); });
     }
     work_.reset();
     for (std::thread& thread : threads_) thread.join();

@@ -98,7 +98,8 @@ class HttpServer {
   // First part of a drain: the port is given back, open connections go on, each reply from now on
   // says `connection: close`.
   virtual void StopAccepting() = 0;
-  // Closes everything, joins the threads. Not from a server thread.
+  // Closes everything, joins the threads. Replies that were complete are still written, for at most
+  // a second. Not from a server thread.
   virtual void Stop() = 0;
   virtual int open_connections() const = 0;
 };

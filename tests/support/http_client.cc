@@ -35,7 +35,9 @@ int Connect(const char* host, uint16_t port) {
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   if (::connect(fd, reinterpret_cast<sockaddr*>(&address), bytes) == 0) return fd;
+  const int error = errno;
   ::close(fd);
+  errno = error;
   return -1;
 }
 

@@ -128,6 +128,26 @@ TEST_F(HttpServerTest, AnswersPipelinedRequestsOneAfterTheOther) {
   EXPECT_EQ(client.ReadReply().body, "GET /now?3  ");
 }
 
+TEST_F(HttpServerTest, HoldsBackAClientThatSendsMoreThanItsTurn) {
+  Start();
+  HttpClient client(port());
+  const std::string body(300'000, 'b');
+  client.Send("GET /first HTTP/1.1\r\nHost: x\r\n\r\n");
+  Exchange first = Next();
+  ASSERT_TRUE(
+      client.Send("POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n" + body));
+  first.responder->Send({200, {}, "first"});
+  EXPECT_EQ(client.ReadReply().body, "first");
+  EXPECT_TRUE(client.ReadReply().body == "POST /now?  " + body);
+}
+
+TEST_F(HttpServerTest, TakesAnAbsoluteTargetAsItsPath) {
+  Start();
+  HttpClient client(port());
+  client.Send("GET http://example.org:80/now?a HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(client.ReadReply().body, "GET /now?a  ");
+}
+
 TEST_F(HttpServerTest, ReadsARequestThatArrivesByteByByte) {
   Start();
   HttpClient client(port());
@@ -640,6 +660,34 @@ TEST_F(HttpServerTest, StopsAcceptingAndLetsOpenRequestsEnd) {
   EXPECT_EQ(reply.body, "last");
   EXPECT_EQ(reply.headers.at("connection"), "close");
   EXPECT_TRUE(client.AtEnd());
+}
+
+TEST_F(HttpServerTest, StoppingStillDeliversWhatWasSaidInFull) {
+  Start();
+  HttpClient client(port());
+  client.Send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+  HttpClient other(port());
+  const std::shared_ptr<HttpResponder> stream = Next().responder;
+  other.Send("GET /whole HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::shared_ptr<HttpResponder> whole = Next().responder;
+  stream->StartStream(200, {});
+  stream->Write("data: [DONE]\n\n");
+  stream->Finish();
+  whole->Send({200, {}, "whole"});
+  server_->Stop();
+  EXPECT_EQ(client.ReadReply().body, "data: [DONE]\n\n");
+  EXPECT_EQ(other.ReadReply().body, "whole");
+  EXPECT_TRUE(other.AtEnd());
+}
+
+TEST_F(HttpServerTest, StoppingDoesNotWaitForAClientThatTakesNothing) {
+  Start();
+  HttpClient client(port());
+  client.ShrinkReceiveBuffer();
+  client.Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  Next().responder->Send({200, {}, std::string(64 << 20, 'a')});
+  server_->Stop();
+  EXPECT_EQ(server_->open_connections(), 0);
 }
 
 TEST_F(HttpServerTest, StopsWithRequestsWaitingAndStreamsOpen) {
