@@ -17,6 +17,8 @@
 namespace levin {
 
 constexpr int64_t kKvBlockTokens = 64;
+constexpr int64_t kHeadDimMax = 256;
+constexpr int64_t kHeadsPerKvHeadMax = 64;
 
 // The weights of y = W x. Row-major [rows, cols], or in the backend's own order once packed.
 struct WeightMatrix {
@@ -83,7 +85,8 @@ struct RopeArgs {
 };
 
 // Keys and values of all softmax layers: [blocks, 2 * layers, g, 64 * d] f32 or bf16; the keys of
-// a layer at 2 * layer, its values behind them.
+// a layer at 2 * layer, its values behind them. Of a block and head, keys lie as [d, 64] (all
+// tokens of a dimension side by side: scores need no horizontal sums), values as [64, d].
 struct StoreKvArgs {
   TensorView keys, values;  // [T, g, d] f32
   RowTable rows;
@@ -99,7 +102,8 @@ struct PagedAttentionArgs {
   TensorView cache;
   int layer = 0;
   int64_t kv_heads = 0;
-  TensorView out;  // [T, heads, d] act
+  TensorView pieces;  // [T] i32: scratch
+  TensorView out;     // [T, heads, d] act
 };
 
 // model.md 4.5. In block form the blocks end at absolute positions that 64 divides.
@@ -119,7 +123,8 @@ struct SumSquaresArgs {
 
 // out = sigmoid(gate) * weight * x / sqrt(sum_squares / width + eps)   (model.md 4.6)
 struct GateNormArgs {
-  TensorView x, gate;      // [T, n] f32
+  TensorView x;            // [T, n] f32
+  TensorView gate;         // [T, n] f32; overwritten
   TensorView sum_squares;  // [T] f32, over the heads of all ranks
   int64_t width = 0;       // of the heads of all ranks
   TensorView weight;       // [n] f32

@@ -1,6 +1,7 @@
 #include "worker/model/hybrid_model.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "common/base/check.h"
@@ -197,6 +198,16 @@ Result<std::unique_ptr<HybridModel>> HybridModel::Create(const ModelConfig& conf
                                                          Collective& collective,
                                                          const HybridModelOptions& options) {
   RETURN_ERROR_IF(CheckTensorParallel(config, collective.ranks()));
+  if (config.head_dim > kHeadDimMax) {
+    return Error(InvalidArgument("head_dim is " + std::to_string(config.head_dim) +
+                                 ", expected at most " + std::to_string(kHeadDimMax)));
+  }
+  if (config.heads / config.kv_heads > kHeadsPerKvHeadMax) {
+    return Error(InvalidArgument("num_attention_heads is " + std::to_string(config.heads) +
+                                 " with " + std::to_string(config.kv_heads) +
+                                 " num_key_value_heads, expected at most " +
+                                 std::to_string(kHeadsPerKvHeadMax) + " heads for each"));
+  }
   CHECK(options.activations == DType::kF32 || options.activations == DType::kBF16,
         Name(options.activations));
   CHECK_EQ(static_cast<int>(weights.layers.size()), config.layers);

@@ -32,7 +32,8 @@ struct HybridModelOptions {
 class HybridModel final : public Network {
  public:
   // The collective must live longer; weights are moved in and repacked in their place.
-  // kInvalidArgument when the network cannot be split over collective.ranks().
+  // kInvalidArgument when the network cannot be split over collective.ranks(), or its heads are
+  // larger than the kernels take.
   static Result<std::unique_ptr<HybridModel>> Create(const ModelConfig& config,
                                                      ModelWeights weights, Collective& collective,
                                                      const HybridModelOptions& options);

@@ -34,7 +34,7 @@ Status SoftmaxAttention::Run(const StepContext& step) const {
 
   TensorView out = mixed;
   out.shape = query.shape;
-  step.kernels.PagedAttention({query, step.rows, step.kv, index_, kv_heads_, out});
+  step.kernels.PagedAttention({query, step.rows, step.kv, index_, kv_heads_, w.pieces, out});
   step.kernels.MatMul({mixed, &o_, update, Epilogue::kNone});
   return step.SumOverRanks(update);
 }

@@ -22,6 +22,7 @@ Workspace::Workspace(const ModelConfig& config, int ranks, DType act, int64_t to
   sum_squares = take(DType::kF32, {t});
   keys = take(DType::kF32, {t, g, d});
   values = take(DType::kF32, {t, g, d});
+  pieces = take(DType::kI32, {t});
   router_logits = take(DType::kF32, {t, config.experts});
   experts = take(DType::kI32, {t, k});
   expert_weights = take(DType::kF32, {t, k});

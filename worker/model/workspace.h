@@ -25,6 +25,7 @@ struct Workspace {
   TensorView mixed;         // [T, h * d] act: input of the output projection
   TensorView sum_squares;   // [T] f32
   TensorView keys, values;  // [T, g, d] f32
+  TensorView pieces;        // [T] i32: scratch of attention
 
   TensorView router_logits;   // [T, E] f32
   TensorView experts;         // [T, k] i32

@@ -5,6 +5,20 @@
 #include "worker/backend/cpu/element.h"
 
 namespace levin {
+namespace {
+
+float PlainSquares(const float* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return static_cast<float>(sum);
+}
+
+void PlainGateNorm(const float* x, const float* gate, const float* weight, float scale, float* out,
+                   int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = Sigmoid(gate[i]) * (weight[i] * (x[i] * scale));
+}
+
+}  // namespace
 
 void CpuKernels::SumSquares(const SumSquaresArgs& args) {
   const int64_t n = args.x.shape[1];
@@ -12,9 +26,8 @@ void CpuKernels::SumSquares(const SumSquaresArgs& args) {
   float* out = F32(args.out);
   pool_.ParallelFor(args.x.shape[0], 16, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      double sum = 0;
-      for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[t * n + i]) * x[t * n + i];
-      out[t] = static_cast<float>(sum);
+      const float* row = x + t * n;
+      out[t] = simd_ == nullptr ? PlainSquares(row, n) : simd_->dot(row, row, n);
     }
   });
 }
@@ -25,18 +38,18 @@ void CpuKernels::GateNorm(const GateNormArgs& args) {
             args.weight.elements() == n && args.sum_squares.elements() == args.x.shape[0],
         ToString(args.x.shape), ToString(args.gate.shape));
   const float* x = F32(args.x);
-  const float* gate = F32(args.gate);
+  float* gate = F32(args.gate);
   const float* weight = F32(args.weight);
   const float* squares = F32(args.sum_squares);
+  const auto gate_norm = simd_ == nullptr ? PlainGateNorm : simd_->gate_norm;
   WithFloats(args.out, [&](auto* out) {
     pool_.ParallelFor(args.x.shape[0], 8, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const float scale =
             1.0f / std::sqrt(squares[t] / static_cast<float>(args.width) + args.eps);
-        for (int64_t i = 0; i < n; ++i) {
-          const int64_t at = t * n + i;
-          Store(out + at, Sigmoid(gate[at]) * (weight[i] * (x[at] * scale)));
-        }
+        float* row = gate + t * n;
+        gate_norm(x + t * n, row, weight, scale, row, n);
+        for (int64_t i = 0; i < n; ++i) Store(out + t * n + i, row[i]);
       }
     });
   });

@@ -23,7 +23,7 @@ struct KvCacheView {
           ToString(cache), layer, kv_heads, dim);
   }
 
-  // Of the first token of the block.
+  // Where the block's keys [d, 64] and values [64, d] of a head begin.
   int64_t Key(int64_t block, int64_t head) const {
     return block * block_stride + keys + head * head_stride;
   }

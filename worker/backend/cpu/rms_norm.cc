@@ -6,19 +6,25 @@
 namespace levin {
 namespace {
 
-// One token. `residual` may be null, `sum` may be `residual` or `update`, `normed` any of them.
-void NormRow(const RmsNormArgs& args, int64_t n, const float* residual, const float* update,
-             const float* weight, float* sum, float* normed) {
+// x = beta * update + alpha * residual, written to `sum`; returns the sum of its squares.
+float PlainAdd(const float* residual, float alpha, const float* update, float beta, float* sum,
+               int64_t n) {
   double squares = 0;
   for (int64_t i = 0; i < n; ++i) {
-    float x = args.beta * update[i];
-    if (residual != nullptr) x += args.alpha * residual[i];
+    float x = beta * update[i];
+    if (residual != nullptr) x += alpha * residual[i];
     squares += static_cast<double>(x) * x;
     sum[i] = x;
   }
-  const float mean = static_cast<float>(squares / static_cast<double>(n));
-  const float scale = 1.0f / std::sqrt(mean + args.eps);
-  for (int64_t i = 0; i < n; ++i) normed[i] = weight[i] * (sum[i] * scale);
+  return static_cast<float>(squares);
+}
+
+void PlainNormalise(const float* x, float scale, const float* weight, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = weight[i] * (x[i] * scale);
+}
+
+void PlainRound(const float* x, uint16_t* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = FloatToBf16(x[i]);
 }
 
 }  // namespace
@@ -37,13 +43,17 @@ void CpuKernels::RmsNorm(const RmsNormArgs& args) {
   const float* weight = F32(args.weight);
   uint16_t* rounded = args.out.dtype == DType::kBF16 ? args.out.as<uint16_t>() : nullptr;
   CHECK(rounded != nullptr || args.out.data == args.normed.data, Name(args.out.dtype));
+  const auto add = simd_ == nullptr ? PlainAdd : simd_->add_scaled;
+  const auto normalise = simd_ == nullptr ? PlainNormalise : simd_->normalise;
+  const auto round = simd_ == nullptr ? PlainRound : simd_->round;
   pool_.ParallelFor(tokens, 8, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t at = t * n;
-      NormRow(args, n, residual == nullptr ? nullptr : residual + at, update + at, weight, sum + at,
-              normed + at);
-      if (rounded == nullptr) continue;
-      for (int64_t i = at; i < at + n; ++i) rounded[i] = FloatToBf16(normed[i]);
+      const float squares = add(residual == nullptr ? nullptr : residual + at, args.alpha,
+                                update + at, args.beta, sum + at, n);
+      const float scale = 1.0f / std::sqrt(squares / static_cast<float>(n) + args.eps);
+      normalise(sum + at, scale, weight, normed + at, n);
+      if (rounded != nullptr) round(normed + at, rounded + at, n);
     }
   });
 }

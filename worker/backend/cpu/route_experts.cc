@@ -7,7 +7,7 @@
 namespace levin {
 namespace {
 
-float GateLogit(const float* x, const float* gate, int64_t n) {
+float PlainDot(const float* x, const float* gate, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * gate[i];
   return static_cast<float>(sum);
@@ -48,11 +48,12 @@ void CpuKernels::RouteExperts(const RouteExpertsArgs& args) {
   int32_t* chosen = I32(args.experts);
   float* weights = F32(args.weights);
   const float* x = F32(args.x);
+  const auto dot = simd_ == nullptr ? PlainDot : simd_->dot;
   pool_.ParallelFor(args.x.shape[0], 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* row = logits + t * experts;
       for (int64_t e = 0; e < experts; ++e) {
-        row[e] = GateLogit(x + t * n, gate + e * n, n);
+        row[e] = dot(x + t * n, gate + e * n, n);
         if (args.round_logits_to_bf16) row[e] = Bf16ToFloat(FloatToBf16(row[e]));
       }
       TopK(row, experts, k, chosen + t * k);

@@ -19,12 +19,12 @@ void CpuKernels::StoreKv(const StoreKvArgs& args) {
         const int64_t place = rows.block_first[rows.token_row[t]] + position / kKvBlockTokens;
         CHECK_LT(place, int64_t{rows.block_first[rows.token_row[t] + 1]});
         const int64_t block = rows.blocks[place];
-        const int64_t in_block = position % kKvBlockTokens * dim;
+        const int64_t in_block = position % kKvBlockTokens;
         for (int64_t h = 0; h < heads; ++h) {
           auto* key = cache + view.Key(block, h) + in_block;
-          auto* value = cache + view.Value(block, h) + in_block;
+          auto* value = cache + view.Value(block, h) + in_block * dim;
           const int64_t from = (t * heads + h) * dim;
-          for (int64_t i = 0; i < dim; ++i) Store(key + i, keys[from + i]);
+          for (int64_t i = 0; i < dim; ++i) Store(key + i * kKvBlockTokens, keys[from + i]);
           for (int64_t i = 0; i < dim; ++i) Store(value + i, values[from + i]);
         }
       }
