@@ -55,8 +55,16 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(s
     return a.content.size() > b.content.size();
   });
   for (size_t i = 0; i < tokens_.size(); ++i) {
+    const char first = tokens_[i].content[0];
+    if (firsts_.find(first) == std::string::npos) firsts_ += first;
     by_first_[static_cast<unsigned char>(tokens_[i].content[0])].push_back(static_cast<uint16_t>(i));
   }
+}
+
+// Nearly always they all begin with '<', and a search for one byte is fast.
+size_t AddedTokenMatcher::NextCandidate(std::string_view text, size_t pos) const {
+  const size_t next = firsts_.size() == 1 ? text.find(firsts_[0], pos) : text.find_first_of(firsts_, pos);
+  return std::min(next, text.size());
 }
 
 const AddedToken* AddedTokenMatcher::LongestAt(std::string_view text, size_t pos) const {
@@ -72,7 +80,7 @@ std::vector<AddedMatch> AddedTokenMatcher::Find(
   std::vector<AddedMatch> matches;
   if (tokens_.empty()) return matches;
   size_t done = 0;  // where the last match ended, whitespace included
-  for (size_t pos = 0; pos < text.size();) {
+  for (size_t pos = NextCandidate(text, 0); pos < text.size(); pos = NextCandidate(text, pos)) {
     const AddedToken* token = LongestAt(text, pos);
     if (!token) {
       ++pos;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -17,10 +18,29 @@ uint64_t KeyOf(TokenId left, TokenId right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
 }
 
-uint64_t HashOf(uint64_t key) {  // Fibonacci hashing with the halves folded
+uint64_t HashOf(uint64_t key) {  // its upper bits are the better ones
   const uint64_t mixed = key * 0x9E3779B97F4A7C15u;
   return mixed ^ mixed >> 32;
 }
+
+// Ends of tokens from which no way leads on.
+class FewDeadEnds final {
+ public:
+  bool Has(size_t at) const { return bits_ >> at & 1; }
+  void Add(size_t at) { bits_ |= uint64_t{1} << at; }
+
+ private:
+  uint64_t bits_ = 0;
+};
+class ManyDeadEnds final {
+ public:
+  explicit ManyDeadEnds(size_t bytes) : bits_(bytes + 1) {}
+  bool Has(size_t at) const { return bits_[at]; }
+  void Add(size_t at) { bits_[at] = true; }
+
+ private:
+  std::vector<bool> bits_;
+};
 
 }  // namespace
 
@@ -32,6 +52,9 @@ Bpe::Bpe(const Vocabulary& vocabulary, const std::vector<Merge>& merges, bool ig
     CHECK(byte_ids_[byte] >= 0, byte);
   }
   slots_.resize(std::bit_ceil(2 * merges.size() + 2));
+  const size_t bits = std::bit_ceil(8 * merges.size() + 64);
+  present_.resize(bits / 64);
+  present_shift_ = 64 - std::countr_zero(bits);
   const size_t mask = slots_.size() - 1;
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const uint64_t key = KeyOf(merges[rank].left, merges[rank].right);
@@ -39,23 +62,63 @@ Bpe::Bpe(const Vocabulary& vocabulary, const std::vector<Merge>& merges, bool ig
     while (slots_[at].key != kNoKey && slots_[at].key != key) at = (at + 1) & mask;
     if (slots_[at].key == key) continue;  // a repeated merge: the first counts
     slots_[at] = {key, static_cast<int32_t>(rank), merges[rank].result};
+    const uint64_t bit = HashOf(key) >> present_shift_;
+    present_[bit / 64] |= uint64_t{1} << bit % 64;
   }
-  whole_.assign(vocabulary.size(), ignore_merges);
-  if (ignore_merges) return;
+  if (MarkWhole(merges)) {
+    std::vector<std::pair<std::string_view, TokenId>> tokens;
+    for (const TokenId byte : byte_ids_) tokens.emplace_back(vocabulary.Bytes(byte), byte);
+    for (const Merge& merge : merges) tokens.emplace_back(vocabulary.Bytes(merge.result), merge.result);
+    trie_.emplace(std::move(tokens));
+  }
+  if (ignore_merges) whole_.assign(vocabulary.size(), true);
+  look_up_ = ignore_merges || !trie_;  // matching finds a piece that is a token at its first step
+}
+
+// True if matching may stand for merging.
+bool Bpe::MarkWhole(const std::vector<Merge>& merges) {
+  whole_.assign(vocabulary_.size(), false);
+  left_half_.resize(vocabulary_.size());
+  right_half_.resize(vocabulary_.size());
+  TokenId last = -1;
+  for (const TokenId byte : byte_ids_) {
+    left_half_[byte] = right_half_[byte] = byte;
+    whole_[byte] = true;
+    last = std::max(last, byte);
+  }
+  bool ordered = true;
+  for (const Merge& merge : merges) {
+    ordered = ordered && merge.result > last && merge.left < merge.result && merge.right < merge.result;
+    last = merge.result;
+    left_half_[merge.result] = merge.left;
+    right_half_[merge.result] = merge.right;
+  }
+  if (ordered) {
+    for (const Merge& merge : merges) {
+      whole_[merge.result] = whole_[merge.left] && whole_[merge.right] &&
+                             StayApart(merge.left, merge.right, merge.result);
+      ordered = ordered && whole_[merge.result];
+    }
+    return ordered;
+  }
   std::vector<TokenId> ids;
-  for (TokenId id = 0; id < vocabulary.size(); ++id) {
-    const std::string_view bytes = vocabulary.Bytes(id);
+  for (TokenId id = 0; id < vocabulary_.size(); ++id) {
+    const std::string_view bytes = vocabulary_.Bytes(id);
     if (bytes.empty()) continue;
     ids.clear();
-    Encode(bytes, ids);
+    EncodeByMerging(bytes, ids);
     whole_[id] = ids.size() == 1 && ids[0] == id;
   }
+  return false;
 }
 
 const Bpe::Slot* Bpe::Find(TokenId left, TokenId right) const {
   const uint64_t key = KeyOf(left, right);
+  const uint64_t hash = HashOf(key);
+  const uint64_t bit = hash >> present_shift_;
+  if (!(present_[bit / 64] >> bit % 64 & 1)) return nullptr;
   const size_t mask = slots_.size() - 1;
-  for (size_t at = HashOf(key) & mask; slots_[at].key != kNoKey; at = (at + 1) & mask) {
+  for (size_t at = hash & mask; slots_[at].key != kNoKey; at = (at + 1) & mask) {
     if (slots_[at].key == key) return &slots_[at];
   }
   return nullptr;
@@ -66,10 +129,81 @@ int32_t Bpe::Rank(TokenId left, TokenId right) const {
   return slot ? slot->rank : kNoRank;
 }
 
-void Bpe::Encode(std::string_view piece, std::vector<TokenId>& out) const {
-  const TokenId whole = vocabulary_.Find(piece);
-  if (whole >= 0 && whole_[whole]) return out.push_back(whole);
+void Bpe::Encode(std::string_view piece, NeighbourMemo* memo, std::vector<TokenId>& out) const {
+  if (look_up_) {
+    const TokenId whole = vocabulary_.Find(piece);
+    if (whole >= 0 && whole_[whole]) return out.push_back(whole);
+  }
+  if (!trie_) return EncodeByMerging(piece, out);
+  if (piece.size() < 64) return EncodeByMatching(piece, FewDeadEnds(), memo, out);
+  EncodeByMatching(piece, ManyDeadEnds(piece.size()), memo, out);
+}
+
+void Bpe::EncodeByMerging(std::string_view piece, std::vector<TokenId>& out) const {
   piece.size() <= kShort ? EncodeShort(piece, out) : EncodeLong(piece, out);
+}
+
+// Undoes merges on both sides of the border, the latest first; a pair across it that merges before
+// what was undone would have been joined instead. Of two equal merges the left one comes first.
+bool Bpe::StayApart(TokenId left, TokenId right, TokenId limit) const {
+  while (true) {
+    if (const Slot* across = Find(left, right); across && across->result < limit) return false;
+    const TokenId inner_left = right_half_[left], inner_right = left_half_[right];
+    const bool byte_left = inner_left == left, byte_right = inner_right == right;
+    if (byte_left && byte_right) return true;
+    if (byte_right || (!byte_left && left > right)) {
+      limit = left;
+      left = inner_left;
+    } else {
+      limit = right + 1;
+      right = inner_right;
+    }
+  }
+}
+
+bool Bpe::StayApart(TokenId left, TokenId right, NeighbourMemo* memo) const {
+  if (!memo) return StayApart(left, right, kNoRank);
+  constexpr uint64_t kApart = uint64_t{1} << 63;
+  const uint64_t key = KeyOf(left, right) + 1;  // an empty slot is no pair
+  uint64_t& slot = memo->slots_[HashOf(key) % NeighbourMemo::kSlots];
+  if ((slot & ~kApart) == key) return slot & kApart;
+  const bool apart = StayApart(left, right, kNoRank);
+  slot = key | (apart ? kApart : 0);
+  return apart;
+}
+
+// Takes the longest token that stays apart from the one before and does not end where no way on was
+// found; else gives up the one before and tries a shorter one in its place.
+template <typename DeadEnds>
+void Bpe::EncodeByMatching(std::string_view piece, DeadEnds dead, NeighbourMemo* memo,
+                           std::vector<TokenId>& out) const {
+  const size_t before = out.size();
+  const auto shorter = [this](TokenTrie::Match match) -> TokenTrie::Match {
+    const TokenId token = trie_->Prefix(match.token);
+    return {token, static_cast<uint32_t>(vocabulary_.Bytes(token).size())};
+  };
+  size_t pos = 0;
+  TokenTrie::Match match = trie_->Longest(piece);
+  while (true) {
+    const TokenId last = out.size() > before ? out.back() : -1;
+    while (match.token >= 0 && (dead.Has(pos + match.bytes) ||
+                                (last >= 0 && !StayApart(last, match.token, memo)))) {
+      match = shorter(match);
+    }
+    if (match.token >= 0) {
+      out.push_back(match.token);
+      pos += match.bytes;
+      if (pos == piece.size()) return;
+      match = trie_->Longest(piece.substr(pos));
+    } else {
+      CHECK(last >= 0, pos);  // every text has an encoding
+      dead.Add(pos);
+      out.pop_back();
+      match = {last, static_cast<uint32_t>(vocabulary_.Bytes(last).size())};
+      pos -= match.bytes;
+      match = shorter(match);
+    }
+  }
 }
 
 void Bpe::EncodeShort(std::string_view piece, std::vector<TokenId>& out) const {

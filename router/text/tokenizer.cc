@@ -93,9 +93,12 @@ struct Tokenizer::Rules {
   TokenizerConfig config;
 
   void EncodeWords(std::string_view text, std::vector<TokenId>& out) const {
+    constexpr size_t kMemoPays = 16384;  // bytes
+    std::optional<NeighbourMemo> memo;
+    if (text.size() >= kMemoPays) memo.emplace();
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = PreTokenEnd(text, begin, chars);
-      bpe.Encode(text.substr(begin, end - begin), out);
+      bpe.Encode(text.substr(begin, end - begin), memo ? &*memo : nullptr, out);
       begin = end;
     }
   }

@@ -129,6 +129,7 @@ class ModelReader final {
     const json::object* vocab = model_["vocab"].object();
     if (!vocab) return model_["vocab"].Unknown("an object");
     file_.vocabulary.reserve(vocab->size());
+    ids_.reserve(vocab->size());
     std::vector<bool> taken;
     for (const auto& member : *vocab) {
       const std::string_view key(member.key().data(), member.key().size());
