@@ -39,6 +39,15 @@ class RequestWatch::Responder final : public HttpResponder {
     status_ = status;
     inner_->StartStream(status, std::move(headers));
   }
+  bool SendInstead(HttpResponse response) override {
+    const int status = response.status;
+    if (!inner_->SendInstead(std::move(response))) return false;
+    status_ = status;
+    return true;
+  }
+  void SetPing(int64_t interval_ms, std::string bytes) override {
+    inner_->SetPing(interval_ms, std::move(bytes));
+  }
   bool Write(std::string bytes) override { return inner_->Write(std::move(bytes)); }
   size_t buffered_bytes() const override { return inner_->buffered_bytes(); }
   void Finish() override { inner_->Finish(); }
