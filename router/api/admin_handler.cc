@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/version.h"
+#include "router/api/error_reply.h"
 #include "router/api/json_writer.h"
 
 namespace levin {
@@ -13,7 +14,11 @@ void WriteModel(JsonWriter& json, const std::string& name, const Generator& gene
   json.BeginObject().Field("id", name).Field("object", "model");
   json.Field("created", info.created_unix_s).Field("owned_by", "minimax");
   json.Field("root", info.names.front()).NullField("parent");
-  json.Field("max_model_len", generator.window());
+  if (generator.window() > 0) {
+    json.Field("max_model_len", generator.window());
+  } else {
+    json.NullField("max_model_len");  // no group was seen yet
+  }
   json.Key("permission").BeginArray().EndArray().EndObject();
 }
 
@@ -62,6 +67,7 @@ void HandleModels(ApiCall call, const Generator& generator) {
 
 void HandleModel(ApiCall call, const Generator& generator, std::string_view id) {
   const std::string name = PercentDecoded(id);
+  if (name.empty()) return call.responder->SendError(UnknownUrl());
   if (Status status = generator.model().CheckName(name); !status.ok()) {
     return call.responder->SendError(status);
   }

@@ -9,7 +9,6 @@
 #include "router/api/chat_handler.h"
 #include "router/api/completion_handler.h"
 #include "router/api/error_reply.h"
-#include "router/api/silence_timer.h"
 #include "router/api/tokenize_handler.h"
 
 namespace levin {
@@ -48,8 +47,8 @@ struct HttpApi::Route {
     for (size_t at = methods.find(method); at != std::string_view::npos;
          at = methods.find(method, at + 1)) {
       const size_t end = at + method.size();
-      const bool whole = (at == 0 || methods[at - 1] == ' ') &&
-                         (end == methods.size() || methods[end] == ',');
+      const bool whole =
+          (at == 0 || methods[at - 1] == ' ') && (end == methods.size() || methods[end] == ',');
       if (whole) return true;
     }
     return false;
@@ -102,19 +101,15 @@ const std::vector<HttpApi::Route>& HttpApi::Routes() {
   return routes;
 }
 
-HttpApi::HttpApi(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options)
+HttpApi::HttpApi(Generator& generator, const EngineClient& engine, const Clock& clock,
+                 ApiOptions options)
     : generator_(generator),
       engine_(engine),
       clock_(clock),
       keys_(options.api_keys),
       metrics_text_(std::move(options.metrics_text)),
       metrics_(options.metrics),
-      silence_(options.sse_ping_interval_ms > 0
-                   ? std::make_unique<SilenceTimer>(
-                         std::chrono::milliseconds(options.sse_ping_interval_ms))
-                   : nullptr) {}
-
-HttpApi::~HttpApi() = default;
+      ping_interval_ms_(options.sse_ping_interval_ms) {}
 
 HttpHandler HttpApi::handler() {
   return [this](HttpRequest request, std::shared_ptr<HttpResponder> responder) {
@@ -136,12 +131,12 @@ Status HttpApi::ready() const {
 
 void HttpApi::Handle(HttpRequest request, std::shared_ptr<HttpResponder> responder) {
   std::string& path = request.path;
-  if (path.size() > 1 && path.back() == '/' && path != kModelPrefix) path.pop_back();
+  if (path.size() > 1 && path.back() == '/') path.pop_back();
   auto meter = std::make_unique<RequestMeter>(metrics_, clock_, path);
 
   ApiCall call;
   call.request = std::move(request);
-  call.silence = silence_.get();
+  call.ping_interval_ms = ping_interval_ms_;
   const std::string_view sent = call.request.Header("x-request-id");
   Result<std::string> id = CheckRequestId(sent, "x-request-id");
   call.id_from_header = id && !id->empty();
@@ -160,9 +155,8 @@ void HttpApi::Answer(ApiCall call) {
   });
   if (route == routes.end()) return call.responder->SendError(UnknownUrl());
   if (!route->Allows(call.request.method)) {
-    HttpResponse response =
-        ErrorResponse(MethodNotAllowed(call.request.method, route->methods),
-                      call.responder->request_id());
+    HttpResponse response = ErrorResponse(MethodNotAllowed(call.request.method, route->methods),
+                                          call.responder->request_id());
     response.headers.emplace_back("allow", route->methods);
     return call.responder->Send(std::move(response));
   }

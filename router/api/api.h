@@ -20,13 +20,12 @@
 namespace levin {
 
 class RouterMetrics;
-class SilenceTimer;
 
 struct ApiOptions {
-  std::vector<std::string> api_keys = {};     // none: every route is open
+  std::vector<std::string> api_keys = {};          // none: every route is open
   std::function<std::string()> metrics_text = {};  // what /metrics says
-  const RouterMetrics* metrics = nullptr;     // must live longer than the HttpApi
-  int64_t sse_ping_interval_ms = 0;           // 0: silent streams stay silent
+  const RouterMetrics* metrics = nullptr;          // must live longer than the HttpApi
+  int64_t sse_ping_interval_ms = 0;                // 0: silent streams stay silent
 };
 
 // Any thread may call any method. Generator, engine and clock must live longer than the server that
@@ -34,7 +33,6 @@ struct ApiOptions {
 class HttpApi final {
  public:
   HttpApi(Generator& generator, const EngineClient& engine, const Clock& clock, ApiOptions options);
-  ~HttpApi();
 
   HttpHandler handler();
 
@@ -57,7 +55,7 @@ class HttpApi final {
   const ApiKeys keys_;
   const std::function<std::string()> metrics_text_;
   const RouterMetrics* const metrics_;
-  const std::unique_ptr<SilenceTimer> silence_;  // may be null
+  const int64_t ping_interval_ms_;
   std::atomic<bool> draining_ = false;
 };
 

@@ -27,6 +27,14 @@ void ApiResponder::Send(HttpResponse response) {
   inner_->Send(std::move(response));
 }
 
+bool ApiResponder::SendInstead(HttpResponse response) {
+  const int status = response.status;
+  AddHeaders(response.headers);
+  if (!inner_->SendInstead(std::move(response))) return false;
+  meter_->Answered(status);
+  return true;
+}
+
 void ApiResponder::StartStream(int status, HttpHeaders headers) {
   AddHeaders(headers);
   meter_->StreamOpened();
@@ -46,16 +54,14 @@ void ApiResponder::Abort() {
 void ApiResponder::SendError(const Status& status) { Send(ErrorResponse(status, request_id_)); }
 
 void ApiResponder::SendJson(std::string body) {
-  Send({.status = 200,
-        .headers = {{"content-type", "application/json"}},
-        .body = std::move(body)});
+  Send({.status = 200, .headers = {{"content-type", "application/json"}}, .body = std::move(body)});
 }
 
 Result<std::string> CheckRequestId(std::string_view id, const std::string& param) {
   const bool visible = std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
   if (!visible) {
-    return Error(InvalidArgument(param + " may hold visible ASCII characters only")
-                     .WithParam(param));
+    return Error(
+        InvalidArgument(param + " may hold visible ASCII characters only").WithParam(param));
   }
   return std::string(id.substr(0, kRequestIdMax));
 }

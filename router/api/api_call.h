@@ -11,8 +11,6 @@
 
 namespace levin {
 
-class SilenceTimer;
-
 // Adds to every reply what all replies have: the request's id, and leave for browsers. Any thread.
 class ApiResponder final : public HttpResponder {
  public:
@@ -27,7 +25,11 @@ class ApiResponder final : public HttpResponder {
   void SendJson(std::string body);
 
   void Send(HttpResponse response) override;
+  bool SendInstead(HttpResponse response) override;
   void StartStream(int status, HttpHeaders headers) override;
+  void SetPing(int64_t interval_ms, std::string bytes) override {
+    inner_->SetPing(interval_ms, std::move(bytes));
+  }
   bool Write(std::string bytes) override { return inner_->Write(std::move(bytes)); }
   size_t buffered_bytes() const override { return inner_->buffered_bytes(); }
   void Finish() override;
@@ -46,11 +48,11 @@ struct ApiCall {
   HttpRequest request;
   std::shared_ptr<ApiResponder> responder;
   bool id_from_header = false;
-  SilenceTimer* silence = nullptr;  // null: silent streams stay silent
+  int64_t ping_interval_ms = 0;  // 0: silent streams stay silent
 };
 
-// An id as clients may send one, cut to 128 characters; kInvalidArgument unless all of it is visible
-// ASCII.
+// An id as clients may send one, cut to 128 characters; kInvalidArgument unless all of it is
+// visible ASCII.
 Result<std::string> CheckRequestId(std::string_view id, const std::string& param);
 // 32 hex digits.
 std::string NewRequestId();

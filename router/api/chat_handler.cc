@@ -21,11 +21,10 @@ Status Chat(ApiCall& call, Generator& generator, const Clock& clock) {
   const bool include_reasoning = request.inference.reply.include_reasoning;
 
   std::vector<PreparedRequest> prepared;
-  ASSIGN_OR_RETURN_STATUS(prepared.emplace_back(),
-                          generator.Prepare(std::move(request.inference)));
-  auto format = MakeChatFormat(
-      MakeHead(call, generator, clock, "chatcmpl-", request.shape, prepared),
-      generator.model().tokenizer(), include_reasoning);
+  ASSIGN_OR_RETURN_STATUS(prepared.emplace_back(), generator.Prepare(std::move(request.inference)));
+  auto format =
+      MakeChatFormat(MakeHead(call, generator, clock, "chatcmpl-", request.shape, prepared),
+                     generator.model().tokenizer(), include_reasoning);
   StartReply(call, generator, std::move(format), request.shape, std::move(prepared));
   return {};
 }

@@ -34,12 +34,12 @@ Status Complete(ApiCall& call, Generator& generator, const Clock& clock) {
     InferenceRequest inference = request.inference;
     inference.prompt = IdsOf(prompt, generator.model());
     ASSIGN_OR_RETURN_STATUS(prepared.emplace_back(), generator.Prepare(std::move(inference)));
-    echoes.push_back(
-        request.shape.echo ? TextOf(prepared.back().generation.prompt, tokenizer) : "");
+    echoes.push_back(request.shape.echo ? TextOf(prepared.back().generation.prompt, tokenizer)
+                                        : "");
   }
-  auto format = MakeCompletionFormat(
-      MakeHead(call, generator, clock, "cmpl-", request.shape, prepared), tokenizer,
-      std::move(echoes), request.inference.skip_special_tokens);
+  auto format =
+      MakeCompletionFormat(MakeHead(call, generator, clock, "cmpl-", request.shape, prepared),
+                           tokenizer, std::move(echoes), request.inference.skip_special_tokens);
   StartReply(call, generator, std::move(format), request.shape, std::move(prepared));
   return {};
 }

@@ -84,11 +84,10 @@ const ErrorRow& RowOf(const Status& status) {
 // What went wrong inside may hold paths and addresses: the client gets a name to ask for instead.
 std::string MessageOf(const Status& status, const ErrorRow& row, std::string_view request_id) {
   if (row.http != 500) return status.message();
-  const std::string what = status.reason() == "NUMERIC_FAULT"
-                               ? "the model produced a value that is no number"
-                           : status.reason() == "ENGINE_RESTARTED"
-                               ? "the engine stopped while it was answering"
-                               : "internal error";
+  const std::string what =
+      status.reason() == "NUMERIC_FAULT"      ? "the model produced a value that is no number"
+      : status.reason() == "ENGINE_RESTARTED" ? "the engine stopped while it was answering"
+                                              : "internal error";
   return what + " (request " + std::string(request_id) + ")";
 }
 
@@ -140,8 +139,8 @@ Status UnknownUrl() { return {Code::kNotFound, "UNKNOWN_URL", "there is nothing 
 
 Status MethodNotAllowed(std::string_view method, std::string_view allowed) {
   return {Code::kUnimplemented, "METHOD_NOT_ALLOWED",
-          "method " + std::string(method.substr(0, 16)) + " is not allowed here; allowed: " +
-              std::string(allowed)};
+          "method " + std::string(method.substr(0, 16)) +
+              " is not allowed here; allowed: " + std::string(allowed)};
 }
 
 Status UnsupportedMediaType(std::string_view got) {

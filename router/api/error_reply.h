@@ -8,8 +8,8 @@
 
 namespace levin {
 
-// {"error":{"message","type","param","code"}}: the body of an error reply, and the event that ends a
-// stream.
+// {"error":{"message","type","param","code"}}: the body of an error reply, and the event that ends
+// a stream.
 std::string ErrorBody(const Status& status, std::string_view request_id);
 
 int HttpStatusOf(const Status& status);

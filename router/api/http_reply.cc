@@ -38,7 +38,11 @@ void HttpReply::Attach(std::shared_ptr<Reply> generation) {
   generation->Cancel(CancelReason::kClientGone);
 }
 
-void HttpReply::WatchClient() {
+void HttpReply::Begin() {
+  {
+    MutexLock lock(mutex_);
+    OpenStream();
+  }
   responder_->OnGone([weak = weak_from_this()] {
     if (auto reply = weak.lock()) reply->ClientGone();
   });

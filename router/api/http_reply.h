@@ -10,7 +10,6 @@
 #include "common/base/mutex.h"
 #include "common/http/http_server.h"
 #include "router/api/reply_format.h"
-#include "router/api/silence_timer.h"
 #include "router/inference/generator.h"
 #include "router/inference/reply_event.h"
 
@@ -18,23 +17,25 @@ namespace levin {
 
 struct HttpReplyOptions {
   int32_t choices = 1;
-  int64_t prompt_tokens = 0;  // of all choices
-  std::string request_id;     // for messages about internal errors
-  HttpHeaders headers;        // of a good reply
+  int64_t prompt_tokens = 0;     // of all choices
+  std::string request_id;        // for messages about internal errors
+  HttpHeaders headers;           // of a good reply
+  int64_t ping_interval_ms = 0;  // of a silent stream; 0: none
   // Bytes that may wait for a slow reader before deltas are merged instead.
   size_t buffered_bytes_max = 256 * 1024;
 };
 
-class HttpReply : public SilenceTimer::Stream, public std::enable_shared_from_this<HttpReply> {
+class HttpReply : public std::enable_shared_from_this<HttpReply> {
  public:
-  bool Tick() override { return false; }  // a whole reply is silent until it is there
+  virtual ~HttpReply() = default;
+
+  // Before the first event can come: watches for the client's leaving, and gets ready to stream.
+  void Begin();
 
   // The sink of one choice. At most one for each.
   std::unique_ptr<ReplySink> SinkOf(int32_t choice);
   // The running generation of a choice: cancelled if the reply ends early.
   void Attach(std::shared_ptr<Reply> generation);
-  // Watches for the client's leaving. Once, after construction.
-  void WatchClient();
   // Ends the reply with an error, and with it all generations.
   void Fail(const Status& status);
 
@@ -42,6 +43,7 @@ class HttpReply : public SilenceTimer::Stream, public std::enable_shared_from_th
   HttpReply(std::unique_ptr<ReplyFormat> format, std::shared_ptr<HttpResponder> responder,
             HttpReplyOptions options);
 
+  virtual void OpenStream() REQUIRES(mutex_) {}
   // With the mutex held. Each choice's events in order.
   virtual void Take(int32_t choice, ReplyEvent event) REQUIRES(mutex_) = 0;
   virtual void AfterBatch() REQUIRES(mutex_) {}

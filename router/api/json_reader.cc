@@ -61,14 +61,21 @@ Result<json::object> ParseBody(std::string_view body) {
 
 std::string_view KindOf(const json::value& value) {
   switch (value.kind()) {
-    case json::kind::null: return "null";
-    case json::kind::bool_: return "a boolean";
+    case json::kind::null:
+      return "null";
+    case json::kind::bool_:
+      return "a boolean";
     case json::kind::int64:
-    case json::kind::uint64: return "an integer";
-    case json::kind::double_: return "a number";
-    case json::kind::string: return "a string";
-    case json::kind::array: return "an array";
-    case json::kind::object: return "an object";
+    case json::kind::uint64:
+      return "an integer";
+    case json::kind::double_:
+      return "a number";
+    case json::kind::string:
+      return "a string";
+    case json::kind::array:
+      return "an array";
+    case json::kind::object:
+      return "an object";
   }
   return "?";
 }
@@ -87,9 +94,8 @@ Status Unsupported(std::string path, const std::string& message) {
 Result<int64_t> ReadInteger(const json::value& value, const std::string& path) {
   constexpr double kTwo63 = 9223372036854775808.0;
   if (value.is_int64()) return value.get_int64();
-  const bool integral =
-      value.is_uint64() ||
-      (value.is_double() && std::trunc(value.get_double()) == value.get_double());
+  const bool integral = value.is_uint64() ||
+                        (value.is_double() && std::trunc(value.get_double()) == value.get_double());
   if (!integral) return Error(WrongType(path, "an integer", value));
   if (value.is_double() && value.get_double() >= -kTwo63 && value.get_double() < kTwo63) {
     return static_cast<int64_t>(value.get_double());
@@ -151,8 +157,7 @@ std::vector<int64_t> FieldReader::Integers(std::string_view key) {
   if (array == nullptr) return out;
   out.reserve(array->size());
   for (size_t i = 0; i < array->size(); ++i) {
-    Result<int64_t> read =
-        ReadInteger((*array)[i], PathOf(key) + '[' + std::to_string(i) + ']');
+    Result<int64_t> read = ReadInteger((*array)[i], PathOf(key) + '[' + std::to_string(i) + ']');
     if (!read) {
       Fail(std::move(read).error());
       return out;

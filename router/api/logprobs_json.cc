@@ -22,13 +22,11 @@ void WriteEntry(JsonWriter& json, TokenId token, float logprob, const TokenSpell
 // The k best and the drawn one, best first.
 std::vector<TopLogprob> WithDrawn(const SampledToken& drawn) {
   std::vector<TopLogprob> all = drawn.top;
-  const bool there = std::any_of(all.begin(), all.end(), [&](const TopLogprob& one) {
-    return one.token == drawn.token;
-  });
+  const bool there = std::any_of(all.begin(), all.end(),
+                                 [&](const TopLogprob& one) { return one.token == drawn.token; });
   if (!there) {
-    const auto behind = std::find_if(all.begin(), all.end(), [&](const TopLogprob& one) {
-      return one.logprob < drawn.logprob;
-    });
+    const auto behind = std::find_if(
+        all.begin(), all.end(), [&](const TopLogprob& one) { return one.logprob < drawn.logprob; });
     all.insert(behind, {drawn.token, drawn.logprob});
   }
   return all;

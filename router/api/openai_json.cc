@@ -97,8 +97,8 @@ bool ReadToolChoice(FieldReader& reader, const std::vector<std::string>& tools) 
   const std::string mode = reader.String("tool_choice").value_or("");
   if (mode == "none") return false;
   if (mode != "auto" && mode != "required") {
-    reader.Fail(BadValue("tool_choice",
-                         "tool_choice must be none, auto, required or one function"));
+    reader.Fail(
+        BadValue("tool_choice", "tool_choice must be none, auto, required or one function"));
   } else if (tools.empty() && !(mode == "auto" && reader.Has("tools"))) {
     reader.Fail(BadValue("tool_choice", "tool_choice " + mode + " needs tools"));
   } else if (mode == "required") {
@@ -130,8 +130,8 @@ void ReadChatLogprobs(FieldReader& reader, ChatRequest& out) {
   } else if (top.value_or(0) > 0) {
     reader.Fail(BadValue("top_logprobs", "top_logprobs needs logprobs: true"));
   } else if (top.value_or(0) < 0) {
-    reader.Fail(BadValue("top_logprobs", "top_logprobs must be at least 0, got " +
-                                             std::to_string(*top)));
+    reader.Fail(
+        BadValue("top_logprobs", "top_logprobs must be at least 0, got " + std::to_string(*top)));
   }
 }
 
@@ -271,8 +271,7 @@ Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body) {
     ReadMessages(reader);
     ReadToolNames(reader);
     if (reader.Has("chat_template")) {
-      reader.Fail(Unsupported("chat_template",
-                              "a chat_template in the request is not supported"));
+      reader.Fail(Unsupported("chat_template", "a chat_template in the request is not supported"));
     }
   } else if (reader.Has("prompt")) {
     out.prompt = reader.String("prompt").value_or("");

@@ -1,5 +1,5 @@
-// Requests of the OpenAI-compatible API as plain structs: types are right and fields are known to be
-// supported; ranges are checked by router/inference/request_check.h.
+// Requests of the OpenAI-compatible API as plain structs: types are right and fields are known to
+// be supported; ranges are checked by router/inference/request_check.h.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ReplyShape {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;  // token strings become "token_id:N"
   bool logprobs = false;
-  bool echo = false;                    // completions: the text begins with the prompt
+  bool echo = false;  // completions: the text begins with the prompt
 };
 
 struct ChatRequest {
@@ -37,12 +37,12 @@ struct CompletionRequest {
   std::string request_id;
   ReplyShape shape;
   std::vector<CompletionPrompt> prompts;  // at least one
-  InferenceRequest inference;  // without prompt
+  InferenceRequest inference;             // without prompt
 };
 
 struct TokenizeRequest {
   std::string model;
-  bool chat = false;   // messages instead of a prompt; the body itself is what is rendered
+  bool chat = false;  // messages instead of a prompt; the body itself is what is rendered
   std::string prompt;
   bool return_token_strs = false;
 };

@@ -34,10 +34,14 @@ void ChoiceResult::Add(ReplyEvent event) {
 
 std::string_view NameOf(ReplyFinish reason) {
   switch (reason) {
-    case ReplyFinish::kStop: return "stop";
-    case ReplyFinish::kLength: return "length";
-    case ReplyFinish::kToolCalls: return "tool_calls";
-    case ReplyFinish::kCancelled: break;  // is an error here, never a finish_reason
+    case ReplyFinish::kStop:
+      return "stop";
+    case ReplyFinish::kLength:
+      return "length";
+    case ReplyFinish::kToolCalls:
+      return "tool_calls";
+    case ReplyFinish::kCancelled:
+      break;  // is an error here, never a finish_reason
   }
   return "stop";
 }

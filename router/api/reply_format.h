@@ -47,7 +47,7 @@ struct ChunkParts {
   const ToolArgsEvent* tool_args = nullptr;
   const ChoiceFinishedEvent* finish = nullptr;
   std::vector<SampledToken> tokens = {};  // of all of them
-  const ReplyUsage* usage = nullptr;    // continuous_usage_stats
+  const ReplyUsage* usage = nullptr;      // continuous_usage_stats
 };
 
 // One thread at a time: a stream's place in its text is kept.

@@ -28,15 +28,14 @@ void StartReply(const ApiCall& call, Generator& generator, std::unique_ptr<Reply
   HttpReplyOptions options;
   options.choices = static_cast<int32_t>(requests.size());
   options.request_id = call.responder->request_id();
+  options.ping_interval_ms = call.ping_interval_ms;
   options.headers = {{"x-levin-max-tokens", std::to_string(requests.front().max_tokens())}};
   for (const PreparedRequest& request : requests) options.prompt_tokens += request.prompt_tokens();
 
   const std::shared_ptr<HttpReply> reply =
-      shape.stream
-          ? MakeStreamedReply(std::move(format), call.responder, std::move(options), shape)
-          : MakeWholeReply(std::move(format), call.responder, std::move(options));
-  reply->WatchClient();
-  if (shape.stream && call.silence != nullptr) call.silence->Watch(reply);
+      shape.stream ? MakeStreamedReply(std::move(format), call.responder, std::move(options), shape)
+                   : MakeWholeReply(std::move(format), call.responder, std::move(options));
+  reply->Begin();
   for (size_t i = 0; i < requests.size(); ++i) {
     auto generation =
         generator.Start(std::move(requests[i]), reply->SinkOf(static_cast<int32_t>(i)));

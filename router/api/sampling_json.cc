@@ -32,9 +32,8 @@ void ReadBias(FieldReader& reader, InferenceRequest& out) {
     const std::string path = "logit_bias." + key;
     const std::optional<int64_t> id = ParseId(key);
     if (!id) {
-      return reader.Fail(
-          InvalidArgument("the keys of logit_bias are token ids, got '" + key + "'")
-              .WithParam(path));
+      return reader.Fail(InvalidArgument("the keys of logit_bias are token ids, got '" + key + "'")
+                             .WithParam(path));
     }
     if (!pair.value().is_number()) return reader.Fail(WrongType(path, "a number", pair.value()));
     out.logit_bias.emplace_back(*id, pair.value().to_number<double>());

@@ -9,8 +9,8 @@
 namespace levin {
 namespace {
 
-// Server-sent events of api.md 4.3. Nothing is sent before the first token exists: an error until
-// then is an ordinary one.
+// Server-sent events of api.md 4.3. No chunk before the first token exists; until something has
+// left (a chunk, or a ping while the prompt is long) an error is an ordinary one.
 class StreamedReply final : public HttpReply {
  public:
   StreamedReply(std::unique_ptr<ReplyFormat> format, std::shared_ptr<HttpResponder> responder,
@@ -19,22 +19,20 @@ class StreamedReply final : public HttpReply {
         shape_(shape),
         choices_(static_cast<size_t>(options_.choices)) {}
 
-  // A comment line, which clients skip, when nothing was written since the last tick.
-  bool Tick() override {
-    MutexLock lock(mutex_);
-    if (over_) return false;
-    if (!std::exchange(written_, false) && responder_->buffered_bytes() == 0) {
-      Start();
-      responder_->Write(std::string(kSsePing));
-    }
-    return true;
-  }
-
  private:
   struct ChoiceState {
     bool opened = false;
     std::deque<ReplyEvent> pending;  // not written yet: deltas, tool calls, the finish
   };
+
+  void OpenStream() override REQUIRES(mutex_) {
+    HttpHeaders headers = options_.headers;
+    for (auto& header : SseHeaders()) headers.push_back(std::move(header));
+    responder_->StartStream(200, std::move(headers));
+    if (options_.ping_interval_ms > 0) {
+      responder_->SetPing(options_.ping_interval_ms, std::string(kSsePing));
+    }
+  }
 
   void Take(int32_t choice, ReplyEvent event) override REQUIRES(mutex_) {
     ChoiceState& state = choices_[choice];
@@ -60,10 +58,7 @@ class StreamedReply final : public HttpReply {
   }
 
   void SendError(const Status& status) override REQUIRES(mutex_) {
-    if (!started_) {
-      responder_->Send(ErrorResponse(status, options_.request_id));
-      return;
-    }
+    if (responder_->SendInstead(ErrorResponse(status, options_.request_id))) return;
     Flush();
     WriteEvent(ErrorBody(status, options_.request_id));
     responder_->Abort();
@@ -72,16 +67,8 @@ class StreamedReply final : public HttpReply {
   void Open(int32_t choice) REQUIRES(mutex_) {
     ChoiceState& state = choices_[choice];
     if (std::exchange(state.opened, true)) return;
-    Start();
     const std::string chunk = format_->OpeningChunk(choice, RunningUsage({}));
     if (!chunk.empty()) WriteEvent(chunk);
-  }
-
-  void Start() REQUIRES(mutex_) {
-    if (std::exchange(started_, true)) return;
-    HttpHeaders headers = options_.headers;
-    for (auto& header : SseHeaders()) headers.push_back(std::move(header));
-    responder_->StartStream(200, std::move(headers));
   }
 
   // Text behind text of the same kind that still waits becomes one delta.
@@ -149,16 +136,11 @@ class StreamedReply final : public HttpReply {
     return shape_.continuous_usage_stats ? &running_ : nullptr;
   }
 
-  void WriteEvent(std::string_view data) REQUIRES(mutex_) {
-    written_ = true;
-    responder_->Write(SseEvent(data));
-  }
+  void WriteEvent(std::string_view data) REQUIRES(mutex_) { responder_->Write(SseEvent(data)); }
 
   const ReplyShape shape_;
   std::vector<ChoiceState> choices_ GUARDED_BY(mutex_);
   ReplyUsage running_ GUARDED_BY(mutex_);  // of what was written
-  bool started_ GUARDED_BY(mutex_) = false;
-  bool written_ GUARDED_BY(mutex_) = false;  // since the last tick
 };
 
 }  // namespace

@@ -70,7 +70,8 @@ std::string TokenizerInfo(const ServedModel& model) {
   json::value config = json::parse(tokenizer.config_json(), error);
   json::object info;
   if (!error && config.is_object()) info = std::move(config.get_object());
-  if (!info.contains("eos_token")) info["eos_token"] = std::string(tokenizer.Bytes(model.info().eos));
+  if (!info.contains("eos_token"))
+    info["eos_token"] = std::string(tokenizer.Bytes(model.info().eos));
   if (!info.contains("tokenizer_class")) info["tokenizer_class"] = "PreTrainedTokenizerFast";
   if (!info.contains("chat_template")) info["chat_template"] = tokenizer.chat_template();
   return json::serialize(info);

@@ -13,10 +13,14 @@ double Seconds(int64_t microseconds) { return static_cast<double>(microseconds) 
 
 FinishLabel LabelFor(ReplyFinish reason) {
   switch (reason) {
-    case ReplyFinish::kStop: return FinishLabel::kStop;
-    case ReplyFinish::kLength: return FinishLabel::kLength;
-    case ReplyFinish::kToolCalls: return FinishLabel::kToolCalls;
-    case ReplyFinish::kCancelled: return FinishLabel::kCancelled;
+    case ReplyFinish::kStop:
+      return FinishLabel::kStop;
+    case ReplyFinish::kLength:
+      return FinishLabel::kLength;
+    case ReplyFinish::kToolCalls:
+      return FinishLabel::kToolCalls;
+    case ReplyFinish::kCancelled:
+      return FinishLabel::kCancelled;
   }
   return FinishLabel::kError;
 }

@@ -1,5 +1,5 @@
-// Runs a prepared request on a group: tokens in, reply events out. Shared by HTTP and gRPC and knows
-// neither. Thread-safe; model, engine, clock and metrics (may be null) must live longer.
+// Runs a prepared request on a group: tokens in, reply events out. Shared by HTTP and gRPC and
+// knows neither. Thread-safe; model, engine, clock and metrics (may be null) must live longer.
 #pragma once
 
 #include <cstdint>

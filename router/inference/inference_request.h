@@ -15,8 +15,8 @@ namespace levin {
 
 // What is done with the text on its way out.
 struct ReplyOptions {
-  bool chat = false;           // chat replies run through the parsers, completions never do
-  bool parse_tools = false;    // the request has tools and tool_choice is not "none"
+  bool chat = false;         // chat replies run through the parsers, completions never do
+  bool parse_tools = false;  // the request has tools and tool_choice is not "none"
   bool parallel_tool_calls = true;
   bool include_reasoning = true;
   ThinkStart think_start = ThinkStart::kNone;  // where the prompt ends
@@ -38,7 +38,7 @@ struct InferenceRequest {
   std::vector<std::string> bad_words = {};
 
   std::optional<int64_t> max_tokens = {}, min_tokens = {};
-  int64_t max_tokens_least = 1;  // completions accept 0: prefill only
+  int64_t max_tokens_least = 1;                    // completions accept 0: prefill only
   std::optional<int64_t> default_max_tokens = {};  // in place of the model's
   std::vector<std::string> stop = {};
   std::vector<int64_t> stop_token_ids = {};
@@ -48,7 +48,7 @@ struct InferenceRequest {
 
   std::optional<int64_t> logprobs = {};  // k >= 0: the drawn token's and the k best
   std::optional<int64_t> truncate_prompt_tokens = {};
-  int64_t timeout_ms = 0;           // 0: none
+  int64_t timeout_ms = 0;  // 0: none
 
   ReplyOptions reply = {};
 };

@@ -39,7 +39,7 @@ struct NumberRule {
   const char* key;
   const char* expected;
   bool (*allowed)(double);
-  std::optional<double> GenerationDefaults::* field;
+  std::optional<double> GenerationDefaults::*field;
 };
 
 constexpr NumberRule kNumberRules[] = {
@@ -113,8 +113,8 @@ Result<bool> ParsesReasoning(const std::string& option, ModelConfig::Family fami
   if (option == "none") return false;
   if (option == "minimax_m1") return true;
   if (option == "auto") return family == ModelConfig::Family::kM1;
-  return Error(InvalidArgument("--reasoning-parser must be none, minimax_m1 or auto, got '" +
-                               option + "'"));
+  return Error(
+      InvalidArgument("--reasoning-parser must be none, minimax_m1 or auto, got '" + option + "'"));
 }
 
 // config.json and, where there is one, the index that names every weight file: a stand-in for the
@@ -197,8 +197,8 @@ Result<ModelInfo> LoadModelInfo(const RouterOptions& options, const Tokenizer& t
 
 std::string FingerprintOf(const ModelInfo& info, int32_t ranks, uint64_t model_digest) {
   const std::string text = std::string(kVersion) + '\n' + info.dtype + '\n' + info.quantization +
-                           '\n' + std::to_string(info.weights_hash) + '\n' +
-                           std::to_string(ranks) + '\n' + std::to_string(model_digest);
+                           '\n' + std::to_string(info.weights_hash) + '\n' + std::to_string(ranks) +
+                           '\n' + std::to_string(model_digest);
   char out[24];
   std::snprintf(out, sizeof out, "fp_%016llx",
                 static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));

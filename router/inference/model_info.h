@@ -37,17 +37,17 @@ struct ModelInfo {
   std::string architecture;        // as config.json names it
   std::string family;              // "M1" or "TEXT_01"
   std::string dtype, quantization;
-  uint64_t weights_hash = 0;       // of config.json and the list of weight files
+  uint64_t weights_hash = 0;  // of config.json and the list of weight files
   int64_t created_unix_s = 0;
-  int64_t max_model_len = 0;       // by option; 0: the group's (see WindowOf)
-  int64_t max_output_tokens = 0;   // cap of an explicit max_tokens; 0: none
-  int64_t default_max_tokens = 0;  // where a request names none: min(this, what is left)
-  int32_t max_logprobs = 20;       // -1: the vocabulary
-  int32_t vocab_size = 0;          // rows of the head; ids of requests lie below it
-  TokenId eos = 0;                 // the end token
+  int64_t max_model_len = 0;            // by option; 0: the group's (see WindowOf)
+  int64_t max_output_tokens = 0;        // cap of an explicit max_tokens; 0: none
+  int64_t default_max_tokens = 0;       // where a request names none: min(this, what is left)
+  int32_t max_logprobs = 20;            // -1: the vocabulary
+  int32_t vocab_size = 0;               // rows of the head; ids of requests lie below it
+  TokenId eos = 0;                      // the end token
   std::vector<TokenId> extra_stop_ids;  // of generation_config.json, without eos
   GenerationDefaults defaults;
-  bool parse_reasoning = false;    // the think block of chat replies goes into its own field
+  bool parse_reasoning = false;  // the think block of chat replies goes into its own field
   ToolFamily tool_family = ToolFamily::kNone;
   std::optional<TokenId> function_call;  // the id of <function_call>, where there is one
 

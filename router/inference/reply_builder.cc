@@ -90,8 +90,7 @@ void ReplyBuilder::ShowParts(std::vector<ReplyPart> parts, std::vector<ReplyEven
                                      std::exchange(unshown_, {})});
         break;
       case ReplyPart::Kind::kToolArgs:
-        out.push_back(
-            ToolArgsEvent{part.index, std::move(part.text), std::exchange(unshown_, {})});
+        out.push_back(ToolArgsEvent{part.index, std::move(part.text), std::exchange(unshown_, {})});
         break;
     }
   }

@@ -24,7 +24,8 @@ class ReplyBuilder final {
  public:
   ReplyBuilder(const PreparedRequest& request, const Tokenizer& tokenizer);
 
-  // Appends the events of these tokens. Those behind the end are dropped: neither shown nor counted.
+  // Appends the events of these tokens. Those behind the end are dropped: neither shown nor
+  // counted.
   void Push(std::span<const SampledToken> tokens, std::vector<ReplyEvent>& out);
   // The leader ended it where no token says so (its own limit, or nothing was to be drawn).
   void Finish(ReplyFinish reason, std::vector<ReplyEvent>& out);
@@ -54,7 +55,7 @@ class ReplyBuilder final {
   TextStream text_;
   std::optional<ReplyParser> parser_;  // none: all text is content
   std::vector<SampledToken> unshown_;  // drawn, not in any event yet
-  std::vector<size_t> text_begins_;  // [tokens] bytes of text before each; with a parser
+  std::vector<size_t> text_begins_;    // [tokens] bytes of text before each; with a parser
   size_t text_bytes_ = 0;
   int64_t completion_tokens_ = 0;
   int64_t reasoning_tokens_ = 0;

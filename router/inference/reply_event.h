@@ -1,4 +1,5 @@
-// One reply as a stream of events: what HTTP and gRPC write out. A whole reply is the joined stream.
+// One reply as a stream of events: what HTTP and gRPC write out. A whole reply is the joined
+// stream.
 //
 //   Started? FirstToken? (Delta | ToolStart | ToolArgs)* ChoiceFinished Completed
 //   any prefix of that, then Failed
@@ -53,7 +54,7 @@ struct ChoiceFinishedEvent {
   ReplyFinish reason = ReplyFinish::kStop;
   std::optional<std::string> stop_string = {};  // at most one of the two; neither for the end token
   std::optional<TokenId> stop_token = {};
-  bool content_is_null = false;  // chat: nothing but tool calls or cut reasoning came out
+  bool content_is_null = false;           // chat: nothing but tool calls or cut reasoning came out
   std::vector<SampledToken> tokens = {};  // those without text behind the last text
 };
 

@@ -96,15 +96,14 @@ void ReplyStream::OnDone(Status status, FinishReason reason, const Usage& usage)
 void ReplyStream::Complete(const Usage& usage, std::vector<ReplyEvent>& events) {
   closed_ = true;
   meter_.Finished(builder_.finish_reason(), usage, builder_.completion_tokens());
-  events.push_back(CompletedEvent{
-      .usage = {.prompt_tokens = prompt_tokens_,
-                .cached_tokens = usage.cached_tokens,
-                .completion_tokens = builder_.completion_tokens(),
-                .reasoning_tokens = builder_.reasoning_tokens()},
-      .timings = {.queue_us = usage.queue_us,
-                  .prefill_us = usage.prefill_us,
-                  .first_token_us = first_token_us_,
-                  .decode_us = usage.decode_us}});
+  events.push_back(CompletedEvent{.usage = {.prompt_tokens = prompt_tokens_,
+                                            .cached_tokens = usage.cached_tokens,
+                                            .completion_tokens = builder_.completion_tokens(),
+                                            .reasoning_tokens = builder_.reasoning_tokens()},
+                                  .timings = {.queue_us = usage.queue_us,
+                                              .prefill_us = usage.prefill_us,
+                                              .first_token_us = first_token_us_,
+                                              .decode_us = usage.decode_us}});
 }
 
 void ReplyStream::Deliver(std::vector<ReplyEvent> events) { sink_->OnEvents(std::move(events)); }

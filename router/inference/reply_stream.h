@@ -1,5 +1,5 @@
-// One generation's sink: what the engine says becomes the events of a reply, exactly once each, with
-// usage and times at the end.
+// One generation's sink: what the engine says becomes the events of a reply, exactly once each,
+// with usage and times at the end.
 #pragma once
 
 #include <memory>

@@ -44,7 +44,8 @@ Status CheckPositive(const std::optional<double>& value, double high, const std:
 
 Status CheckTokenId(int64_t id, int32_t vocab_size, const std::string& param) {
   if (id >= 0 && id < vocab_size) return {};
-  return BadField(param, param + " holds " + Shown(id) + ", which is no token id: they are from 0 to " +
+  return BadField(param, param + " holds " + Shown(id) +
+                             ", which is no token id: they are from 0 to " +
                              Shown(int64_t{vocab_size} - 1));
 }
 
@@ -70,8 +71,8 @@ Status CheckSamplingRanges(const InferenceRequest& request) {
   RETURN_IF_ERROR(CheckPositive(request.repetition_penalty, std::numeric_limits<float>::max(),
                                 "above 0 and finite", "repetition_penalty"));
   if (request.top_k && *request.top_k < -1) {
-    return BadField("top_k", "top_k must be -1 or 0 (off) or at least 1, got " +
-                                 Shown(*request.top_k));
+    return BadField("top_k",
+                    "top_k must be -1 or 0 (off) or at least 1, got " + Shown(*request.top_k));
   }
   return {};
 }
@@ -105,7 +106,8 @@ Status FillBias(const InferenceRequest& request, const ModelInfo& model, Samplin
   for (const auto& [id, bias] : request.logit_bias) {
     const std::string param = "logit_bias." + Shown(id);
     if (id < 0 || id >= model.vocab_size) {
-      return BadField(param, "logit_bias key " + Shown(id) + " is no token id: they are from 0 to " +
+      return BadField(param, "logit_bias key " + Shown(id) +
+                                 " is no token id: they are from 0 to " +
                                  Shown(int64_t{model.vocab_size} - 1));
     }
     if (!(std::abs(bias) <= 100)) {
@@ -190,9 +192,9 @@ Status FillPrompt(InferenceRequest& request, const ModelInfo& model, int64_t win
     const int64_t keep =
         *request.truncate_prompt_tokens == -1 ? window : *request.truncate_prompt_tokens;
     if (keep < 1 || keep > window) {
-      return BadField("truncate_prompt_tokens",
-                      "truncate_prompt_tokens must be -1 or from 1 to " + Shown(window) + ", got " +
-                          Shown(*request.truncate_prompt_tokens));
+      return BadField("truncate_prompt_tokens", "truncate_prompt_tokens must be -1 or from 1 to " +
+                                                    Shown(window) + ", got " +
+                                                    Shown(*request.truncate_prompt_tokens));
     }
     if (static_cast<int64_t>(out.size()) > keep) out.erase(out.begin(), out.end() - keep);
   }
@@ -209,8 +211,8 @@ Status ContextExceeded(const InferenceRequest& request, int64_t window, int64_t 
                 "This model's maximum context length is " + Shown(window) +
                     " tokens. However, you requested " + Shown(prompt + output) + " tokens (" +
                     Shown(prompt) + " in the " + request.prompt_param + ", " + Shown(output) +
-                    " in the completion). Please reduce the length of the " +
-                    request.prompt_param + " or completion.")
+                    " in the completion). Please reduce the length of the " + request.prompt_param +
+                    " or completion.")
       .WithParam(request.prompt_param);
 }
 
@@ -237,8 +239,8 @@ Result<int32_t> ChooseMaxTokens(const InferenceRequest& request, const ModelInfo
     return Error(ContextExceeded(request, limits.window, prompt, std::min(asked, room)));
   }
   if (asked > cap) {
-    return Error(BadField(param, param + " must be at most " + Shown(cap) +
-                                     " on this server, got " + Shown(asked)));
+    return Error(BadField(
+        param, param + " must be at most " + Shown(cap) + " on this server, got " + Shown(asked)));
   }
   return static_cast<int32_t>(asked);
 }
@@ -310,8 +312,7 @@ Result<PreparedRequest> PrepareRequest(InferenceRequest request, const ModelInfo
                                        const Tokenizer& tokenizer, const RequestLimits& limits) {
   PreparedRequest out;
   Generation& generation = out.generation;
-  RETURN_ERROR_IF(
-      FillSampling(request, model, tokenizer, limits.random_seed, generation.sampling));
+  RETURN_ERROR_IF(FillSampling(request, model, tokenizer, limits.random_seed, generation.sampling));
   RETURN_ERROR_IF(FillPrompt(request, model, limits.window, generation.prompt));
   ASSIGN_OR_RETURN(generation.max_new_tokens,
                    ChooseMaxTokens(request, model, limits, out.prompt_tokens()));

@@ -1,6 +1,6 @@
-// The one place of ranges, contradictions and defaults: InferenceRequest -> Generation and the rules
-// for its text. Messages state the allowed range and the value that came; Status::param names the
-// field as InferenceRequest does. Pure.
+// The one place of ranges, contradictions and defaults: InferenceRequest -> Generation and the
+// rules for its text. Messages state the allowed range and the value that came; Status::param names
+// the field as InferenceRequest does. Pure.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,11 @@ struct PreparedRequest {
 };
 
 struct RequestLimits {
-  int64_t window = 0;        // WindowOf, > 0
+  int64_t window = 0;          // WindowOf, > 0
   int64_t max_new_tokens = 0;  // the group's cap of one output; 0: none
-  uint64_t random_seed = 0;  // used where the request has no seed
+  uint64_t random_seed = 0;    // used where the request has no seed
   int64_t now_unix_ms = 0;
-  int64_t timeout_ms = 0;    // the server's own; 0: none. The earlier of both counts
+  int64_t timeout_ms = 0;  // the server's own; 0: none. The earlier of both counts
 };
 
 // Errors, all kInvalidArgument: INVALID_FIELD (range, contradiction), CONTEXT_LENGTH_EXCEEDED,

@@ -10,9 +10,8 @@ Result<std::unique_ptr<ServedModel>> ServedModel::Load(const RouterOptions& opti
                                                        int64_t now_unix_s) {
   ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Load(options.model));
   ASSIGN_OR_RETURN(ModelInfo info, LoadModelInfo(options, tokenizer, now_unix_s));
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<ChatTemplate> chat_template,
-      ChatTemplate::Choose(info.architecture, tokenizer, options.chat_template));
+  ASSIGN_OR_RETURN(std::unique_ptr<ChatTemplate> chat_template,
+                   ChatTemplate::Choose(info.architecture, tokenizer, options.chat_template));
   return std::make_unique<ServedModel>(std::move(info), std::move(tokenizer),
                                        std::move(chat_template));
 }

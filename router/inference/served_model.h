@@ -25,7 +25,8 @@ struct ChatPrompt {
 
 class ServedModel final {
  public:
-  static Result<std::unique_ptr<ServedModel>> Load(const RouterOptions& options, int64_t now_unix_s);
+  static Result<std::unique_ptr<ServedModel>> Load(const RouterOptions& options,
+                                                   int64_t now_unix_s);
   // From parts, for tests and for Load.
   ServedModel(ModelInfo info, Tokenizer tokenizer,
               std::unique_ptr<const ChatTemplate> chat_template);

@@ -1,12 +1,12 @@
 // The demo model's tokenizer, template and facts, as a router loads them. Loaded once.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "router/inference/served_model.h"
 #include "router/text/chat_template.h"

@@ -52,14 +52,11 @@ class ReplyRecord final {
     return true;
   }
 
-  // `text` stands in the body.
-  bool WaitForBody(std::string_view text,
-                   std::chrono::seconds at_most = std::chrono::seconds(20)) const {
-    const auto until = std::chrono::steady_clock::now() + at_most;
+  // The server writes its ping, as it does when a stream is silent; false: none was asked for.
+  bool Ping() {
     MutexLock lock(mutex_);
-    while (body_.find(text) == std::string::npos) {
-      if (!changed_.WaitUntil(mutex_, until)) return body_.find(text) != std::string::npos;
-    }
+    if (ping_interval_ms_ <= 0) return false;
+    body_ += ping_;
     return true;
   }
 
@@ -89,6 +86,8 @@ class ReplyRecord final {
   End end_ GUARDED_BY(mutex_) = End::kNone;
   bool gone_ GUARDED_BY(mutex_) = false;
   size_t buffered_bytes_ GUARDED_BY(mutex_) = 0;
+  int64_t ping_interval_ms_ GUARDED_BY(mutex_) = 0;
+  std::string ping_ GUARDED_BY(mutex_);
   std::function<void()> on_gone_ GUARDED_BY(mutex_);
 };
 
@@ -102,17 +101,31 @@ class RecordingResponder final : public HttpResponder {
     record_->body_ = std::move(response.body);
     EndLocked(ReplyRecord::End::kSent);
   }
+  bool SendInstead(HttpResponse response) override {
+    MutexLock lock(record_->mutex_);
+    if (record_->status_ != 0 || record_->end_ != ReplyRecord::End::kNone) return false;
+    head_.reset();
+    Begin(response.status, std::move(response.headers));
+    record_->body_ = std::move(response.body);
+    EndLocked(ReplyRecord::End::kSent);
+    return true;
+  }
   void StartStream(int status, HttpHeaders headers) override {
     MutexLock lock(record_->mutex_);
-    Begin(status, std::move(headers));
+    CHECK(record_->status_ == 0 && !head_);
+    head_ = {status, std::move(headers)};  // leaves with the first byte
+  }
+  void SetPing(int64_t interval_ms, std::string bytes) override {
+    MutexLock lock(record_->mutex_);
+    record_->ping_interval_ms_ = interval_ms;
+    record_->ping_ = std::move(bytes);
   }
   bool Write(std::string bytes) override {
     MutexLock lock(record_->mutex_);
-    CHECK(record_->status_ != 0);
+    HeadLeaves();
     CHECK(record_->end_ == ReplyRecord::End::kNone);
     record_->body_ += bytes;
     ++record_->writes_;
-    record_->changed_.NotifyAll();
     return !record_->gone_;
   }
   size_t buffered_bytes() const override {
@@ -121,10 +134,12 @@ class RecordingResponder final : public HttpResponder {
   }
   void Finish() override {
     MutexLock lock(record_->mutex_);
+    HeadLeaves();
     EndLocked(ReplyRecord::End::kFinished);
   }
   void Abort() override {
     MutexLock lock(record_->mutex_);
+    HeadLeaves();
     EndLocked(ReplyRecord::End::kAborted);
   }
   void OnGone(std::function<void()> callback) override {
@@ -151,7 +166,14 @@ class RecordingResponder final : public HttpResponder {
     record_->changed_.NotifyAll();
   }
 
+  void HeadLeaves() REQUIRES(record_->mutex_) {
+    if (!head_) return;
+    Begin(head_->first, std::move(head_->second));
+    head_.reset();
+  }
+
   const std::shared_ptr<ReplyRecord> record_;
+  std::optional<std::pair<int, HttpHeaders>> head_;  // of a stream, not left; guarded as the record
 };
 
 }  // namespace levin

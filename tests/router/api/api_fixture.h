@@ -1,13 +1,13 @@
 // The whole API on the demo model's tokenizer and an engine that follows a script.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <boost/json.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "router/api/api.h"
 #include "router/text/utf8.h"

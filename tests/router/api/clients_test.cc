@@ -188,7 +188,8 @@ TEST_F(ClientsTest, EveryRecordedRequestIsAnsweredOrRefusedAsItsFieldsSay) {
     }
   }
   std::cout << "clients: " << answered << " answered, " << refused
-            << " refused for fields of later issues, " << elsewhere << " endpoints that are not here\n";
+            << " refused for fields of later issues, " << elsewhere
+            << " endpoints that are not here\n";
   EXPECT_GT(answered, 100);
 }
 

@@ -101,9 +101,9 @@ TEST_F(CompletionTest, ASubmitRefusedHalfWayCancelsTheRest) {
 
 TEST_F(CompletionTest, EchoBeginsTheTextWithThePrompt) {
   engine_.AnswerAllWith(Text(" there"));
-  EXPECT_EQ(Str(Json(Complete(R"("prompt":"Hello","echo":true)"))
-                    .at("choices").as_array()[0].at("text")),
-            "Hello there");
+  EXPECT_EQ(
+      Str(Json(Complete(R"("prompt":"Hello","echo":true)")).at("choices").as_array()[0].at("text")),
+      "Hello there");
   std::string text;
   for (const value& chunk :
        Chunks(Complete(R"("prompt":"Hello","echo":true,"stream":true)")->body())) {
@@ -123,8 +123,8 @@ TEST_F(CompletionTest, LogprobsAreFourArraysOfEqualLength) {
     token.top = {{7, -0.5f}, {8, -1.0f}};
   }
   engine_.AnswerAllWith(script);
-  const value logprobs = Json(Complete(R"("prompt":"x","logprobs":2)"))
-                             .at("choices").as_array()[0].at("logprobs");
+  const value logprobs =
+      Json(Complete(R"("prompt":"x","logprobs":2)")).at("choices").as_array()[0].at("logprobs");
   for (const char* key : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
     EXPECT_EQ(logprobs.at(key).as_array().size(), 4u) << key;
   }
@@ -143,8 +143,8 @@ TEST_F(CompletionTest, LogprobsAreFourArraysOfEqualLength) {
   }
   EXPECT_EQ(boost::json::serialize(offsets), "[0,1,1,2]");
 
-  const value as_ids = Json(Complete(
-      R"("prompt":"x","logprobs":0,"return_tokens_as_token_ids":true)"));
+  const value as_ids =
+      Json(Complete(R"("prompt":"x","logprobs":0,"return_tokens_as_token_ids":true)"));
   EXPECT_TRUE(Str(as_ids.at("choices").as_array()[0].at("logprobs").at("tokens").as_array()[0])
                   .starts_with("token_id:"));
 }
@@ -157,7 +157,9 @@ TEST_F(CompletionTest, StringsThatCollideKeepTheBetterLogprob) {
   script.tokens[0].top = {{parts[0], -0.25f}, {parts[1], -3.0f}};
   engine_.Answer(script);
   const value logprobs = Json(Complete(R"("prompt":"x","max_tokens":1,"logprobs":2)"))
-                             .at("choices").as_array()[0].at("logprobs");
+                             .at("choices")
+                             .as_array()[0]
+                             .at("logprobs");
   const object& top = logprobs.at("top_logprobs").as_array()[0].as_object();
   ASSERT_EQ(top.size(), 1u);
   EXPECT_EQ(top.begin()->value().as_double(), -0.25);
@@ -188,8 +190,7 @@ TEST_F(CompletionTest, PromptsThatAreNoneAreRefused) {
   }
   EXPECT_EQ(ErrorOf(Complete(R"("max_tokens":1)")),
             "400 invalid_request_error missing_required_parameter prompt");
-  EXPECT_EQ(ErrorOf(Complete(R"("prompt":7)")),
-            "400 invalid_request_error invalid_type prompt");
+  EXPECT_EQ(ErrorOf(Complete(R"("prompt":7)")), "400 invalid_request_error invalid_type prompt");
   EXPECT_EQ(ErrorOf(Complete(R"("prompt":[1,"a"])")),
             "400 invalid_request_error invalid_type prompt[1]");
   EXPECT_EQ(ErrorOf(Complete(R"("prompt":[-1])")),

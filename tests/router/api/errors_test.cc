@@ -1,10 +1,9 @@
 // What is wrong with a request, and what the client is told (api.md 3, 9).
-#include "router/api/error_reply.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 
+#include "router/api/error_reply.h"
 #include "tests/router/api/api_fixture.h"
 
 namespace levin::testing {
@@ -100,11 +99,11 @@ TEST_F(ErrorsTest, WhatIsNoJsonObjectIsRefusedAndTheNextRequestWorks) {
       "null",
       R"({"messages": 1e999})",
       R"({"a": {"b": [1e400]}})",
-      "\xEF\xBB\xBF{}",                          // a byte order mark
-      std::string("{\"a\": \"x\0y\"}", 12),      // a raw NUL
-      "{\"a\": \"\xC4\xE3\"}",                   // GBK
-      "{\"a\": \"\x80\"}",                       // a lone continuation byte
-      R"({"a": "\ud800"})",                      // a lone surrogate
+      "\xEF\xBB\xBF{}",                      // a byte order mark
+      std::string("{\"a\": \"x\0y\"}", 12),  // a raw NUL
+      "{\"a\": \"\xC4\xE3\"}",               // GBK
+      "{\"a\": \"\x80\"}",                   // a lone continuation byte
+      R"({"a": "\ud800"})",                  // a lone surrogate
       R"({"a": "\udc00x"})",
       "{} {}",
       R"({"messages": NaN})",
@@ -118,8 +117,8 @@ TEST_F(ErrorsTest, DeepNestingIsRefusedQuicklyWithTheLimit) {
   for (const size_t depth : {size_t{2000}, size_t{200'000}}) {
     for (const char* field : {"tools", "response_format", "metadata", "nobody_knows"}) {
       for (const char* bracket : {"[", "{\"a\":"}) {
-        std::string body = R"({"messages":[{"role":"user","content":"hi"}],")" + std::string(field) +
-                           "\":";
+        std::string body =
+            R"({"messages":[{"role":"user","content":"hi"}],")" + std::string(field) + "\":";
         for (size_t i = 0; i < depth; ++i) body += bracket;
         const auto start = std::chrono::steady_clock::now();
         const auto reply = Post("/v1/chat/completions", body);
@@ -283,15 +282,16 @@ TEST_F(ErrorsTest, WhatIsNotBuiltIsRefusedByNameOnBothEndpoints) {
 
 TEST_F(ErrorsTest, WhatHasNoEffectIsAccepted) {
   engine_.AnswerAllWith(Text("x"));
-  for (const char* fields :
-       {R"("nobody_knows":{"deep":[1]})", R"("user":"u","metadata":{"a":"b"},"service_tier":"auto")",
-        R"("store":true,"reasoning_effort":"high","verbosity":"low","prediction":{"type":"content"})",
-        R"("modalities":["text"],"response_format":{"type":"text"},"parallel_tool_calls":true)",
-        R"("tools":[],"tool_choice":"auto")", R"("tools":[],"tool_choice":"none")",
-        R"("tools":[],"tool_choice":null)", R"("tool_choice":"none")", R"("best_of":1,"n":1)",
-        R"("temperature":1,"top_k":10.0,"max_tokens":5.0,"seed":-3,"priority":0)",
-        R"("thinking_token_budget":-1,"stop":[],"suffix":"","logit_bias":{})",
-        R"("logit_bias":{"1535":100})", R"("cache_salt":"s","add_special_tokens":true)"}) {
+  for (
+      const char* fields :
+      {R"("nobody_knows":{"deep":[1]})", R"("user":"u","metadata":{"a":"b"},"service_tier":"auto")",
+       R"("store":true,"reasoning_effort":"high","verbosity":"low","prediction":{"type":"content"})",
+       R"("modalities":["text"],"response_format":{"type":"text"},"parallel_tool_calls":true)",
+       R"("tools":[],"tool_choice":"auto")", R"("tools":[],"tool_choice":"none")",
+       R"("tools":[],"tool_choice":null)", R"("tool_choice":"none")", R"("best_of":1,"n":1)",
+       R"("temperature":1,"top_k":10.0,"max_tokens":5.0,"seed":-3,"priority":0)",
+       R"("thinking_token_budget":-1,"stop":[],"suffix":"","logit_bias":{})",
+       R"("logit_bias":{"1535":100})", R"("cache_salt":"s","add_special_tokens":true)"}) {
     const auto reply = Chat(fields);
     EXPECT_EQ(reply->status(), 200) << fields << reply->body();
   }
@@ -299,18 +299,61 @@ TEST_F(ErrorsTest, WhatHasNoEffectIsAccepted) {
 
 TEST_F(ErrorsTest, NullIsAbsentForEveryField) {
   engine_.AnswerAllWith(Text("x"));
-  for (const char* field :
-       {"model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "min_p",
-        "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias",
-        "allowed_token_ids", "bad_words", "seed", "n", "stop", "stop_token_ids",
-        "include_stop_str_in_output", "ignore_eos", "min_tokens", "skip_special_tokens",
-        "truncate_prompt_tokens", "logprobs", "top_logprobs", "prompt_logprobs", "stream",
-        "stream_options", "tools", "tool_choice", "parallel_tool_calls", "response_format",
-        "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
-        "add_generation_prompt", "continue_final_message", "add_special_tokens", "echo",
-        "chat_template", "chat_template_kwargs", "include_reasoning", "thinking_token_budget",
-        "priority", "request_id", "return_tokens_as_token_ids", "return_token_ids", "cache_salt",
-        "functions", "function_call", "best_of", "use_beam_search", "suffix", "user"}) {
+  for (const char* field : {"model",
+                            "max_tokens",
+                            "max_completion_tokens",
+                            "temperature",
+                            "top_p",
+                            "top_k",
+                            "min_p",
+                            "frequency_penalty",
+                            "presence_penalty",
+                            "repetition_penalty",
+                            "logit_bias",
+                            "allowed_token_ids",
+                            "bad_words",
+                            "seed",
+                            "n",
+                            "stop",
+                            "stop_token_ids",
+                            "include_stop_str_in_output",
+                            "ignore_eos",
+                            "min_tokens",
+                            "skip_special_tokens",
+                            "truncate_prompt_tokens",
+                            "logprobs",
+                            "top_logprobs",
+                            "prompt_logprobs",
+                            "stream",
+                            "stream_options",
+                            "tools",
+                            "tool_choice",
+                            "parallel_tool_calls",
+                            "response_format",
+                            "guided_json",
+                            "guided_regex",
+                            "guided_choice",
+                            "guided_grammar",
+                            "structured_outputs",
+                            "add_generation_prompt",
+                            "continue_final_message",
+                            "add_special_tokens",
+                            "echo",
+                            "chat_template",
+                            "chat_template_kwargs",
+                            "include_reasoning",
+                            "thinking_token_budget",
+                            "priority",
+                            "request_id",
+                            "return_tokens_as_token_ids",
+                            "return_token_ids",
+                            "cache_salt",
+                            "functions",
+                            "function_call",
+                            "best_of",
+                            "use_beam_search",
+                            "suffix",
+                            "user"}) {
     const std::string null_field = '"' + std::string(field) + "\":null";
     EXPECT_EQ(Chat(null_field)->status(), 200) << field;
     EXPECT_EQ(Complete(R"("prompt":"x",)" + null_field)->status(), 200) << field;
@@ -384,8 +427,8 @@ TEST_F(ErrorsTest, RefusalsOfTheEngineAreTold) {
   engine_.Answer(FakeEngineClient::Failure(
       Status(Code::kInvalidArgument, "CACHE_NEVER_FITS", "9000 tokens never fit here")));
   EXPECT_EQ(ErrorOf(Chat()), "400 invalid_request_error context_length_exceeded -");
-  engine_.Answer(FakeEngineClient::Failure(
-      Status(Code::kDeadlineExceeded, "DEADLINE_EXCEEDED", "too late")));
+  engine_.Answer(
+      FakeEngineClient::Failure(Status(Code::kDeadlineExceeded, "DEADLINE_EXCEEDED", "too late")));
   EXPECT_EQ(ErrorOf(Chat(R"("stream":true)")), "504 timeout_error deadline_exceeded -");
   engine_.set_group(std::nullopt);
   EXPECT_EQ(ErrorOf(Chat()), "503 server_error service_unavailable -");

@@ -26,7 +26,7 @@ class RecordingReplySink final : public ReplySink {
 
   void OnEvents(std::vector<ReplyEvent> events) override {
     EXPECT_FALSE(events.empty());
-    constexpr const char* kNames[] = {"started", "first", "delta",     "tool",
+    constexpr const char* kNames[] = {"started", "first",  "delta",     "tool",
                                       "args",    "finish", "completed", "failed"};
     for (ReplyEvent& event : events) {
       EXPECT_FALSE(record_.completed || !record_.failure.ok()) << "nothing comes after the end";
@@ -51,7 +51,8 @@ class GeneratorTest : public ::testing::Test {
     if (request.prompt.empty()) request.prompt = {1, 2, 3};
     auto prepared = generator_.Prepare(std::move(request));
     EXPECT_TRUE(prepared) << prepared.error().message();
-    auto reply = generator_.Start(*std::move(prepared), std::make_unique<RecordingReplySink>(record_));
+    auto reply =
+        generator_.Start(*std::move(prepared), std::make_unique<RecordingReplySink>(record_));
     EXPECT_TRUE(reply) << reply.error().message();
     return *reply;
   }
@@ -82,8 +83,7 @@ TEST_F(GeneratorTest, AReplyHasItsEventsInOrderAndItsUsage) {
   EXPECT_EQ(record_.events[record_.events.size() - 2], "finish");
   EXPECT_EQ(record_.completed->usage.prompt_tokens, 3);
   EXPECT_EQ(record_.completed->usage.cached_tokens, 2);
-  EXPECT_EQ(record_.completed->usage.completion_tokens,
-            static_cast<int64_t>(script.tokens.size()));
+  EXPECT_EQ(record_.completed->usage.completion_tokens, static_cast<int64_t>(script.tokens.size()));
   EXPECT_TRUE(record_.destroyed);
   EXPECT_TRUE(engine_.cancels().empty()) << "the leader saw this end itself";
 }

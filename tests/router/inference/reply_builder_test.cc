@@ -198,8 +198,8 @@ TEST_F(ReplyBuilderTest, ALengthInsideThinkingIsAllReasoning) {
 
 TEST_F(ReplyBuilderTest, CallsAreFoundForEverySplit) {
   request_.parser.emplace().tools = ToolFamily::kM1;
-  const std::vector<TokenId> ids = Bytes(
-      "<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"a\": \"}😀\"}}\n</tool_calls>", true);
+  const std::vector<TokenId> ids =
+      Bytes("<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"a\": \"}😀\"}}\n</tool_calls>", true);
   for (size_t batch = 1; batch <= ids.size(); ++batch) {
     const Joined joined = Run(ids, batch);
     EXPECT_EQ(joined.calls, (std::vector<std::string>{"f"}));

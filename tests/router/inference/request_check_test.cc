@@ -94,15 +94,27 @@ TEST_F(RequestCheckTest, WhatIsOutOfRangeIsRefusedWithItsName) {
       {"max_tokens|INVALID_FIELD", [](InferenceRequest& r) { r.max_tokens = -1; }},
       {"min_tokens|INVALID_FIELD", [](InferenceRequest& r) { r.min_tokens = 98; }},
       {"logprobs|INVALID_FIELD", [](InferenceRequest& r) { r.logprobs = 21; }},
-      {"logit_bias.1536|INVALID_FIELD", [](InferenceRequest& r) { r.logit_bias = {{1536, 1}}; }},
-      {"logit_bias.-1|INVALID_FIELD", [](InferenceRequest& r) { r.logit_bias = {{-1, 1}}; }},
-      {"logit_bias.5|INVALID_FIELD", [](InferenceRequest& r) { r.logit_bias = {{5, 101}}; }},
+      {"logit_bias.1536|INVALID_FIELD",
+       [](InferenceRequest& r) {
+         r.logit_bias = {{1536, 1}};
+       }},
+      {"logit_bias.-1|INVALID_FIELD",
+       [](InferenceRequest& r) {
+         r.logit_bias = {{-1, 1}};
+       }},
+      {"logit_bias.5|INVALID_FIELD",
+       [](InferenceRequest& r) {
+         r.logit_bias = {{5, 101}};
+       }},
       {"allowed_token_ids|INVALID_FIELD",
        [](InferenceRequest& r) { r.allowed_token_ids.emplace(); }},
       {"allowed_token_ids|INVALID_FIELD",  // a row of the head that is no token
        [](InferenceRequest& r) { r.allowed_token_ids = {1535}; }},
       {"bad_words[0]|INVALID_FIELD", [](InferenceRequest& r) { r.bad_words = {""}; }},
-      {"stop|INVALID_FIELD", [](InferenceRequest& r) { r.stop = {"a", ""}; }},
+      {"stop|INVALID_FIELD",
+       [](InferenceRequest& r) {
+         r.stop = {"a", ""};
+       }},
       {"stop|INVALID_FIELD", [](InferenceRequest& r) { r.stop.assign(33, "a"); }},
       {"stop_token_ids|INVALID_FIELD", [](InferenceRequest& r) { r.stop_token_ids = {1536}; }},
       {"prompt|INVALID_FIELD", [](InferenceRequest& r) { r.prompt = {}; }},
