@@ -35,15 +35,6 @@ class RequestWatch::Responder final : public HttpResponder {
     status_ = response.status;
     inner_->Send(std::move(response));
   }
-  bool SendInstead(HttpResponse response) override {
-    const int status = response.status;
-    if (!inner_->SendInstead(std::move(response))) return false;
-    status_ = status;
-    return true;
-  }
-  void SetPing(int64_t interval_ms, std::string bytes) override {
-    inner_->SetPing(interval_ms, std::move(bytes));
-  }
   void StartStream(int status, HttpHeaders headers) override {
     status_ = status;
     inner_->StartStream(status, std::move(headers));
