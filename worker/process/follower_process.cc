@@ -8,17 +8,23 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/log/log.h"
+#include "common/metrics/worker_metrics.h"
 #include "common/rpc/limits.h"
 #include "worker/comm/shm_collective.h"
 #include "worker/engine/follower.h"
+#include "worker/eval/eval_collector.h"
 #include "worker/process/abort_switch.h"
 #include "worker/process/emergency.h"
 #include "worker/process/health_server.h"
 #include "worker/process/hello.h"
 #include "worker/process/host_resources.h"
 #include "worker/process/model_folder.h"
+#include "worker/process/rank_metrics.h"
 #include "worker/process/rank_model.h"
 #include "worker/process/startup_state.h"
+#include "worker/process/step_meter.h"
+#include "worker/process/timed_collective.h"
 #include "worker/process/watch.h"
 #include "worker/rpc/group_client.h"
 
@@ -37,7 +43,11 @@ class FollowerProcess final {
       : options_(options),
         cores_(options.cpu_threads > 0 ? options.cpu_threads : UsableCores()),
         emergency_(options.rank),
-        leader_(clock_, [this](const Status& why) { OnLost(why); }) {}
+        metrics_(MetricsOptions(options)),
+        leader_(clock_, [this](const Status& why) { OnLost(why); }) {
+    CountLogWith([this](LogLevel level) { CountLog(metrics_, level); });
+  }
+  ~FollowerProcess() { CountLogWith(nullptr); }
 
   Exit Run() {
     OrExit<void> started = StartUp();
@@ -58,6 +68,7 @@ class FollowerProcess final {
   void OnSignal(int count);
   void OnLost(const Status& why);
   HealthView Health() const;
+  std::string Metrics();
 
   const WorkerOptions options_;
   const int cores_;
@@ -65,15 +76,19 @@ class FollowerProcess final {
   StartupState state_;
   Emergency emergency_;
   AbortSwitch abort_;
+  WorkerMetrics metrics_;
   LeaderBoard leader_;
 
   ModelFolder folder_;
+  std::optional<EvalJob> job_;
   WelcomeFacts welcome_;
   std::unique_ptr<GroupClient> client_;
   std::unique_ptr<HttpServer> health_;
-  std::unique_ptr<Collective> collective_;
+  std::unique_ptr<TimedCollective> collective_;
   std::unique_ptr<HybridModel> model_;
   SchedulerOptions steps_;
+  std::optional<StepMeter> meter_;
+  std::optional<EvalCollector> collector_;
   std::optional<RankExecutor> executor_;
   std::optional<Follower> follower_;
 
@@ -87,6 +102,11 @@ OrExit<void> FollowerProcess::StartUp() {
   OrExit<ModelFolder> folder = ReadModelFolder(options_);
   if (!folder) return tl::unexpected(std::move(folder).error());
   folder_ = *std::move(folder);
+  if (!options_.eval_job.empty()) {
+    Result<EvalJob> job = ReadEvalJob(options_.eval_job);
+    if (!job) return ExitWith(ExitCode::kConfig, std::move(job).error());
+    job_ = *std::move(job);
+  }
   for (const auto step : {&FollowerProcess::OpenDoors, &FollowerProcess::Join, &FollowerProcess::LoadModel,
                           &FollowerProcess::WarmAndReport}) {
     if (OrExit<void> done = (this->*step)(); !done) return done;
@@ -97,7 +117,7 @@ OrExit<void> FollowerProcess::StartUp() {
 OrExit<void> FollowerProcess::OpenDoors() {
   if (options_.metrics_port >= 0) {
     auto health = StartHealthServer(options_.metrics_host, options_.metrics_port,
-                                    {[this] { return Health(); }, [] { return std::string(); }});
+                                    {[this] { return Health(); }, [this] { return Metrics(); }});
     if (!health) return ExitWith(ExitCode::kPort, std::move(health).error());
     health_ = *std::move(health);
   }
@@ -130,7 +150,7 @@ OrExit<void> FollowerProcess::Join() {
   if (!opened) return ExitWith(ExitCode::kGroupEnded, std::move(opened).error());
   abort_.Connect(opened->get());
   const Status met = (*opened)->Rendezvous(shm.time_limit);
-  collective_ = *std::move(opened);
+  collective_ = std::make_unique<TimedCollective>(*std::move(opened));
   if (!met.ok()) return ExitWith(ExitCode::kGroupEnded, met);
   return {};
 }
@@ -142,10 +162,11 @@ OrExit<void> FollowerProcess::LoadModel() {
   });
   if (!weights) return tl::unexpected(std::move(weights).error());
   client_->SendLoaded({.free_bytes = AvailableBytes(), .weights_digest = weights->digest});
-  state_.phase = StartupPhase::kWarming;
+  metrics_.device_memory_bytes(MemoryKind::kWeights).Set(static_cast<double>(weights->bytes));
+  state_.phase = StartupPhase::kAllocating;
   const Result<PoolFacts> pool = leader_.AwaitPool(kStall);
   if (!pool) return tl::unexpected(LeaderExit(pool.error()));
-  steps_ = MakeSchedulerOptions(options_, folder_, *pool, welcome_.epoch, 1);
+  steps_ = MakeSchedulerOptions(options_, folder_, *pool, welcome_.epoch, 1, job_);
   OrExit<std::unique_ptr<HybridModel>> model =
       BuildModel(options_, folder_, *std::move(weights), *collective_, steps_, ThreadsPerRank(cores_, options_.world_size));
   if (!model) return tl::unexpected(std::move(model).error());
@@ -154,9 +175,19 @@ OrExit<void> FollowerProcess::LoadModel() {
 }
 
 OrExit<void> FollowerProcess::WarmAndReport() {
+  StepObserver* observer = nullptr;
+  if (job_) {
+    collector_.emplace(*job_, folder_.config, *collective_, model_->states());
+    model_->set_probe(&*collector_);
+    observer = &*collector_;
+  } else {
+    meter_.emplace(metrics_, *collective_, clock_, steps_.block_tokens);
+    observer = &*meter_;
+  }
+  executor_.emplace(MakePlanLimits(steps_), *model_, folder_.tokenizer.defined, observer);
+  state_.phase = StartupPhase::kWarming;
   const Result<int64_t> token_us = WarmUp(*model_, steps_);
   if (!token_us) return ExitWith(ExitCode::kGroupEnded, token_us.error());
-  executor_.emplace(MakePlanLimits(steps_), *model_, folder_.tokenizer.defined);
   follower_.emplace(*executor_, *client_);
   progress_ = &follower_->progress();
   client_->SendReady(*token_us);
@@ -219,6 +250,11 @@ HealthView FollowerProcess::Health() const {
   if (!leader_.heard()) view.why = "the leader was not heard for 3 s";
   view.ready = state_.phase == StartupPhase::kReady && view.why.empty();
   return view;
+}
+
+std::string FollowerProcess::Metrics() {
+  WriteProcessGauges(metrics_, state_, false);
+  return metrics_.Serialize();
 }
 
 }  // namespace

@@ -14,10 +14,14 @@
 
 #include "common/base/clock.h"
 #include "common/base/mailbox.h"
+#include "common/log/log.h"
+#include "common/metrics/worker_metrics.h"
 #include "common/rpc/limits.h"
 #include "worker/comm/local_collective.h"
 #include "worker/comm/shm_collective.h"
 #include "worker/engine/engine.h"
+#include "worker/eval/eval_collector.h"
+#include "worker/eval/eval_feeder.h"
 #include "worker/process/abort_switch.h"
 #include "worker/process/cache_plan.h"
 #include "worker/process/emergency.h"
@@ -26,10 +30,14 @@
 #include "worker/process/health_server.h"
 #include "worker/process/hello.h"
 #include "worker/process/host_resources.h"
+#include "worker/process/leader_gauges.h"
 #include "worker/process/leftover_segments.h"
 #include "worker/process/model_folder.h"
+#include "worker/process/rank_metrics.h"
 #include "worker/process/rank_model.h"
 #include "worker/process/startup_state.h"
+#include "worker/process/step_meter.h"
+#include "worker/process/timed_collective.h"
 #include "worker/process/watch.h"
 #include "worker/rpc/engine_service.h"
 #include "worker/rpc/group_service.h"
@@ -52,12 +60,17 @@ class LeaderProcess final {
       : options_(options),
         cores_(options.cpu_threads > 0 ? options.cpu_threads : UsableCores()),
         emergency_(options.rank),
-        inbox_(kInboxCommands) {}
+        metrics_(MetricsOptions(options)),
+        inbox_(kInboxCommands) {
+    CountLogWith([this](LogLevel level) { CountLog(metrics_, level); });
+  }
+  ~LeaderProcess() { CountLogWith(nullptr); }
 
   Exit Run() {
     OrExit<void> started = StartUp();
     if (!started) return End(std::move(started).error());
-    return End(Serve());
+    SayReady();
+    return End(job_ ? Evaluate() : Serve());
   }
 
  private:
@@ -67,9 +80,11 @@ class LeaderProcess final {
   OrExit<void> BuildCollective();
   OrExit<void> LoadModel();
   OrExit<void> SharePool(const CachePlan& plan);
-  void AnswerHandshakes(const CachePlan& plan, uint64_t model_digest);
+  void BuildEngine(const CachePlan& plan);
+  void OpenToRouters(const CachePlan& plan);
   void SayReady() const;
   Exit Serve();
+  Exit Evaluate();
   Exit End(Exit exit);
   EpochEndFrame EndFrame(const Exit& exit) const;
 
@@ -77,6 +92,7 @@ class LeaderProcess final {
   void OnSignal(int count);
   void OnLost(const RankLoss& loss);
   HealthView Health() const;
+  std::string Metrics();
 
   const WorkerOptions options_;
   const int cores_;
@@ -84,9 +100,11 @@ class LeaderProcess final {
   StartupState state_;
   Emergency emergency_;
   AbortSwitch abort_;
+  WorkerMetrics metrics_;
   Mailbox<RouterCommand> inbox_;
 
   ModelFolder folder_;
+  std::optional<EvalJob> job_;
   uint64_t epoch_ = 0;
   std::optional<SessionHub> hub_;
   std::optional<RankBoard> board_;
@@ -95,9 +113,13 @@ class LeaderProcess final {
   std::unique_ptr<RpcServer> engine_server_, group_server_;
   std::unique_ptr<HttpServer> health_;
 
-  std::unique_ptr<Collective> collective_;
+  std::unique_ptr<TimedCollective> collective_;
   std::unique_ptr<HybridModel> model_;
+  uint64_t model_digest_ = 0;
   std::optional<SchedulerOptions> steps_;
+  std::optional<StepMeter> meter_;
+  std::optional<EvalFeeder> feeder_;
+  std::optional<EvalCollector> collector_;
   std::optional<RankExecutor> executor_;
   std::optional<Engine> engine_;
 
@@ -116,6 +138,11 @@ OrExit<void> LeaderProcess::StartUp() {
   OrExit<ModelFolder> folder = ReadModelFolder(options_);
   if (!folder) return tl::unexpected(std::move(folder).error());
   folder_ = *std::move(folder);
+  if (!options_.eval_job.empty()) {
+    Result<EvalJob> job = ReadEvalJob(options_.eval_job);
+    if (!job) return ExitWith(ExitCode::kConfig, std::move(job).error());
+    job_ = *std::move(job);
+  }
   const Result<uint64_t> epoch = NextEpoch(options_.epoch_file, clock_.UnixMs());
   if (!epoch) return ExitWith(ExitCode::kConfig, epoch.error());
   epoch_ = *epoch;
@@ -134,11 +161,11 @@ OrExit<void> LeaderProcess::OpenDoors() {
   group_ = MakeGroupService(*board_);
   if (options_.metrics_port >= 0) {
     auto health = StartHealthServer(options_.metrics_host, options_.metrics_port,
-                                    {[this] { return Health(); }, [] { return std::string(); }});
+                                    {[this] { return Health(); }, [this] { return Metrics(); }});
     if (!health) return ExitWith(ExitCode::kPort, std::move(health).error());
     health_ = *std::move(health);
   }
-  if (options_.eval_job.empty()) {
+  if (!job_) {
     auto server = StartRpcServer(options_.engine_listen, engine_service_->service());
     if (!server) return ExitWith(ExitCode::kPort, std::move(server).error());
     engine_server_ = *std::move(server);
@@ -167,7 +194,7 @@ OrExit<void> LeaderProcess::GatherRanks() {
 OrExit<void> LeaderProcess::BuildCollective() {
   state_.phase = StartupPhase::kLoading;
   if (options_.world_size == 1) {
-    collective_ = std::move(MakeLocalCollectives(1).front());
+    collective_ = std::make_unique<TimedCollective>(std::move(MakeLocalCollectives(1).front()));
     return {};
   }
   RemoveLeftoverSegments();
@@ -180,7 +207,7 @@ OrExit<void> LeaderProcess::BuildCollective() {
   abort_.Connect(made->get());
   Status met = group_->SendWelcome({.epoch = epoch_, .group_id = options_.group_listen, .shared_memory_name = name});
   if (met.ok()) met = (*made)->Rendezvous(shm.time_limit);
-  collective_ = *std::move(made);
+  collective_ = std::make_unique<TimedCollective>(*std::move(made));
   if (!met.ok()) return ExitWith(ExitCode::kGroupEnded, met);
   return {};
 }
@@ -191,13 +218,16 @@ OrExit<void> LeaderProcess::LoadModel() {
     state_.bytes_total = total;
   });
   if (!weights) return tl::unexpected(std::move(weights).error());
-  uint64_t digest = weights->digest;
+  metrics_.device_memory_bytes(MemoryKind::kWeights).Set(static_cast<double>(weights->bytes));
+  model_digest_ = weights->digest;
   if (options_.world_size > 1) {
     const Result<std::vector<LoadedFacts>> loaded = board_->AwaitLoaded(kStall);
     if (!loaded) return ExitWith(ExitCode::kGroupEnded, loaded.error());
-    for (const LoadedFacts& facts : *loaded) digest = XXH3_64bits_withSeed(&digest, sizeof digest, facts.weights_digest);
+    for (const LoadedFacts& facts : *loaded) {
+      model_digest_ = XXH3_64bits_withSeed(&model_digest_, sizeof model_digest_, facts.weights_digest);
+    }
   }
-  state_.phase = StartupPhase::kWarming;
+  state_.phase = StartupPhase::kAllocating;
   const OrExit<CachePlan> plan = PlanCache(options_, folder_.config, AvailableBytes());
   if (!plan) return tl::unexpected(plan.error());
   std::fprintf(stderr, "levin-worker: rank 0: %s\n", plan->Text(options_.world_size).c_str());
@@ -207,6 +237,9 @@ OrExit<void> LeaderProcess::LoadModel() {
       BuildModel(options_, folder_, *std::move(weights), *collective_, *steps_, ThreadsPerRank(cores_, options_.world_size));
   if (!model) return tl::unexpected(std::move(model).error());
   model_ = *std::move(model);
+  metrics_.device_memory_bytes(MemoryKind::kPool).Set(static_cast<double>(plan->split.bytes_per_rank));
+  BuildEngine(*plan);
+  state_.phase = StartupPhase::kWarming;
   const Result<int64_t> token_us = WarmUp(*model_, *steps_);
   if (!token_us) return ExitWith(ExitCode::kGroupEnded, token_us.error());
   hang_.emplace(std::chrono::microseconds(*token_us * steps_->step_tokens_max()));
@@ -214,25 +247,48 @@ OrExit<void> LeaderProcess::LoadModel() {
     const Result<int64_t> ready = board_->AwaitReady(kStall);
     if (!ready) return ExitWith(ExitCode::kGroupEnded, ready.error());
   }
-  AnswerHandshakes(*plan, digest);
+  progress_ = &engine_->progress();
+  if (!job_) OpenToRouters(*plan);
+  state_.phase = StartupPhase::kReady;
   return {};
 }
 
 OrExit<void> LeaderProcess::SharePool(const CachePlan& plan) {
   const PoolFacts pool{plan.split.slots, plan.split.blocks};
-  steps_ = MakeSchedulerOptions(options_, folder_, pool, epoch_, plan.max_model_len);
+  steps_ = MakeSchedulerOptions(options_, folder_, pool, epoch_, plan.max_model_len, job_);
   if (options_.world_size == 1) return {};
   const Status sent = group_->SendPool(pool);
   if (!sent.ok()) return ExitWith(ExitCode::kGroupEnded, sent);
   return {};
 }
 
-void LeaderProcess::AnswerHandshakes(const CachePlan& plan, uint64_t model_digest) {
+// In serving the routers feed the engine and a meter watches; a job of levin eval takes both places.
+void LeaderProcess::BuildEngine(const CachePlan& plan) {
+  const int ranks = options_.world_size;
+  StepObserver* observer = nullptr;
+  Outbox* outbox = &*hub_;
+  if (job_) {
+    feeder_.emplace(*job_, inbox_);
+    collector_.emplace(*job_, folder_.config, *collective_, model_->states());
+    model_->set_probe(&*collector_);
+    observer = &*collector_;
+    outbox = &*feeder_;
+  } else {
+    meter_.emplace(metrics_, *collective_, clock_, plan.geometry.block_tokens);
+    observer = &*meter_;
+  }
+  executor_.emplace(MakePlanLimits(*steps_), *model_, folder_.tokenizer.defined, observer);
+  engine_.emplace(EngineOptions{.bytes_per_block = plan.geometry.kv_bytes_per_block * ranks,
+                                .bytes_per_slot = plan.geometry.state_bytes_per_slot * ranks},
+                  Scheduler(*steps_), *executor_, ranks > 1 ? group_.get() : nullptr, *outbox, inbox_, clock_);
+}
+
+void LeaderProcess::OpenToRouters(const CachePlan& plan) {
   const ModelConfig& config = folder_.config;
   const int ranks = options_.world_size;
   engine_service_->SetFacts({.group_id = engine_server_->address(),
                              .tokenizer_hash = folder_.tokenizer.hash,
-                             .model_digest = model_digest,
+                             .model_digest = model_digest_,
                              .lightning_layers = config.lightning_layers(),
                              .softmax_layers = config.softmax_layers(),
                              .heads = config.heads,
@@ -244,18 +300,14 @@ void LeaderProcess::AnswerHandshakes(const CachePlan& plan, uint64_t model_diges
                              .max_model_len = plan.max_model_len,
                              .max_new_tokens = plan.max_model_len,
                              .max_num_seqs = options_.max_num_seqs});
-  executor_.emplace(MakePlanLimits(*steps_), *model_, folder_.tokenizer.defined);
-  engine_.emplace(EngineOptions{.bytes_per_block = plan.geometry.kv_bytes_per_block * ranks,
-                                .bytes_per_slot = plan.geometry.state_bytes_per_slot * ranks},
-                  Scheduler(*steps_), *executor_, ranks > 1 ? group_.get() : nullptr, *hub_, inbox_, clock_);
-  progress_ = &engine_->progress();
+  metrics_.SetModelInfo(std::to_string(model_digest_), options_.dtype);
   hub_->SetReady();
   engine_server_->SetServing("levin.v1.Engine", true);
-  state_.phase = StartupPhase::kReady;
 }
 
 void LeaderProcess::SayReady() const {
-  std::string line = "levin-worker: rank 0 ready engine=" + engine_server_->address();
+  std::string line = "levin-worker: rank 0 ready";
+  if (engine_server_ != nullptr) line += " engine=" + engine_server_->address();
   if (group_server_ != nullptr) line += " group=" + group_server_->address();
   if (health_ != nullptr) line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
   std::printf("%s\n", line.c_str());
@@ -263,12 +315,21 @@ void LeaderProcess::SayReady() const {
 }
 
 Exit LeaderProcess::Serve() {
-  SayReady();
   const Status status = engine_->Run();
   // A lost rank shows in the engine as an aborted collective or a closed inbox; what was seen first
   // explains more.
   if (const std::optional<RankLoss> loss = board_->loss()) return {ExitCode::kGroupEnded, loss->status};
   return {status.ok() ? ExitCode::kClean : ExitCode::kGroupEnded, status};
+}
+
+Exit LeaderProcess::Evaluate() {
+  Status status = feeder_->Start();
+  if (!status.ok()) return {ExitCode::kConfig, status};
+  const Exit ran = Serve();
+  if (ran.code != ExitCode::kClean) return ran;
+  if (!feeder_->status().ok()) return {ExitCode::kConfig, feeder_->status()};
+  status = collector_->Write(feeder_->greedy());
+  return {status.ok() ? ExitCode::kClean : ExitCode::kOther, status};
 }
 
 EpochEndFrame LeaderProcess::EndFrame(const Exit& exit) const {
@@ -339,7 +400,8 @@ void LeaderProcess::OnTick() {
 }
 
 void LeaderProcess::OnSignal(int count) {
-  const bool serving = state_.phase == StartupPhase::kReady && options_.eval_job.empty();
+  if (job_) emergency_.Leave({ExitCode::kOther, Status(Code::kCancelled, "stopped by a signal before the job was done")});
+  const bool serving = state_.phase == StartupPhase::kReady;
   if (!serving || count >= 3) emergency_.Leave({ExitCode::kClean, Status::Ok()});
   draining_ = true;
   engine_server_->SetServing("levin.v1.Engine", false);
@@ -371,6 +433,23 @@ HealthView LeaderProcess::Health() const {
   }
   view.ready = view.phase == "ready" && view.why.empty();
   return view;
+}
+
+std::string LeaderProcess::Metrics() {
+  const StepProgress* progress = progress_.load();
+  if (progress != nullptr && meter_) {
+    LeaderView view;
+    view.epoch = epoch_;
+    view.steps_done = progress->done;
+    view.connected_routers = hub_->connected_routers();
+    view.capacity = hub_->capacity();
+    view.blocks_used = meter_->blocks_used();
+    view.ranks = options_.world_size;
+    view.others = board_->views();
+    WriteGauges(view, *metrics_.leader);
+  }
+  WriteProcessGauges(metrics_, state_, draining_);
+  return metrics_.Serialize();
 }
 
 }  // namespace

@@ -58,7 +58,8 @@ OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFo
 }
 
 SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder, const PoolFacts& pool,
-                                      uint64_t epoch, int64_t max_model_len) {
+                                      uint64_t epoch, int64_t max_model_len,
+                                      const std::optional<EvalJob>& job) {
   SchedulerOptions steps;
   steps.max_num_seqs = options.max_num_seqs;
   steps.slots = pool.slots;
@@ -67,6 +68,7 @@ SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelF
   steps.max_model_len = max_model_len;
   steps.vocab_size = folder.config.vocab;
   steps.epoch = epoch;
+  if (job) ApplyEvalJob(*job, steps);
   return steps;
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/config/options.h"
 #include "worker/comm/collective.h"
+#include "worker/engine/eval_job.h"
 #include "worker/engine/sequence_table.h"
 #include "worker/group/leader_board.h"
 #include "worker/model/hybrid_model.h"
@@ -25,7 +26,8 @@ OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFo
 
 // max_model_len matters to the leader alone.
 SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder, const PoolFacts& pool,
-                                      uint64_t epoch, int64_t max_model_len);
+                                      uint64_t epoch, int64_t max_model_len,
+                                      const std::optional<EvalJob>& job);
 
 PlanLimits MakePlanLimits(const SchedulerOptions& options);
 

@@ -1,0 +1,18 @@
+// What every rank's metrics need besides their families. See common/metrics/worker_metrics.h.
+#pragma once
+
+#include "common/config/options.h"
+#include "common/log/log.h"
+#include "common/metrics/worker_metrics.h"
+#include "worker/process/startup_state.h"
+
+namespace levin {
+
+WorkerMetricsOptions MetricsOptions(const WorkerOptions& options);
+
+void CountLog(const WorkerMetrics& metrics, LogLevel level);
+
+// Start-up, drain, memory that is free: at each scrape.
+void WriteProcessGauges(const WorkerMetrics& metrics, const StartupState& state, bool draining);
+
+}  // namespace levin
