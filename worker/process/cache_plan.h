@@ -7,6 +7,7 @@
 #include "common/config/cache_cost.h"
 #include "common/config/model_config.h"
 #include "common/config/options.h"
+#include "worker/engine/eval_job.h"
 #include "worker/process/exit_code.h"
 
 namespace levin {
@@ -24,5 +25,10 @@ struct CachePlan {
 // model's window and half of the budget, so that slots for others remain.
 // Not enough memory: ExitCode::kMemory with the numbers.
 OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& config, int64_t available_bytes);
+
+// What a job of levin eval needs, and no more: a slot and the blocks of each prompt that runs at
+// once. With --cache-bytes, PlanCache's answer: prompts then wait for each other.
+OrExit<CachePlan> PlanJobCache(const WorkerOptions& options, const EvalJob& job, const ModelConfig& config,
+                               int64_t available_bytes);
 
 }  // namespace levin

@@ -228,7 +228,8 @@ OrExit<void> LeaderProcess::LoadModel() {
     }
   }
   state_.phase = StartupPhase::kAllocating;
-  const OrExit<CachePlan> plan = PlanCache(options_, folder_.config, AvailableBytes());
+  const OrExit<CachePlan> plan = job_ ? PlanJobCache(options_, *job_, folder_.config, AvailableBytes())
+                                      : PlanCache(options_, folder_.config, AvailableBytes());
   if (!plan) return tl::unexpected(plan.error());
   std::fprintf(stderr, "levin-worker: rank 0: %s\n", plan->Text(options_.world_size).c_str());
   if (OrExit<void> shared = SharePool(*plan); !shared) return shared;
