@@ -7,7 +7,7 @@ packages=(g++ cmake ninja-build pkg-config git curl ca-certificates python3
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler grpc-proto
   libexpected-dev prometheus-cpp-dev libspdlog-dev libfmt-dev libcli11-dev
   libpcre2-dev libutf8proc-dev libxxhash-dev)
-[ "${1:-}" = --tests ] && packages+=(libgtest-dev libgmock-dev python3-grpcio python3-grpc-tools python3-venv)
+[ "${1:-}" = --tests ] && packages+=(libgtest-dev libgmock-dev python3-grpcio python3-protobuf python3-venv)
 
 installed() { dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 

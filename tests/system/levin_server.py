@@ -6,6 +6,7 @@ import pathlib
 import re
 import select
 import signal
+import socket
 import subprocess
 import time
 
@@ -188,6 +189,10 @@ class Stream:
             assert line.startswith("data: "), line
             data = line[len("data: "):]
             yield data if data == "[DONE]" else json.loads(data)
+
+    def shutdown(self):
+        """Ends the connection under a thread that reads it."""
+        self.reply.fp.raw._sock.shutdown(socket.SHUT_RDWR)
 
     def close(self):
         """The client goes away in the middle: FIN at once."""
