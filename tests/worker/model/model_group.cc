@@ -97,12 +97,13 @@ std::vector<std::vector<float>> ModelGroup::Run(const std::vector<StepBatch>& st
 std::vector<float> ModelGroup::Prefill(std::span<const TokenId> tokens, int64_t chunk) {
   ReleaseAll();
   TestSequence sequence = Sequence(0, static_cast<int64_t>(tokens.size()));
+  const bool stepwise = chunk == 1;
   if (chunk == 0) chunk = static_cast<int64_t>(tokens.size());
   std::vector<StepBatch> steps;
   for (size_t at = 0; at < tokens.size(); at += chunk) {
     const auto piece = tokens.subspan(at, std::min<size_t>(chunk, tokens.size() - at));
     steps.push_back(
-        MakeBatch(std::vector<Feed>{{&sequence, {piece.begin(), piece.end()}, chunk == 1}}));
+        MakeBatch(std::vector<Feed>{{&sequence, {piece.begin(), piece.end()}, stepwise}}));
   }
   std::vector<float> logits;
   for (const auto& part : Run(steps)) logits.insert(logits.end(), part.begin(), part.end());

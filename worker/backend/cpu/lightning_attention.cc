@@ -76,16 +76,19 @@ void PlainOutputs(const Head& head, const Powers& powers, int64_t first, int64_t
   }
 }
 
-// S_out = decay^m S_in + sum_j decay^(m - j) k_j^T v_j.
+// S_out = decay^m S_in + sum_j decay^(m - j) k_j^T v_j; the decay as S + expm1(-s m) S, for the
+// reason given above.
 void PlainState(const Head& head, const Powers& powers, int64_t first, int64_t m) {
   const int64_t d = head.dim;
+  const float change = static_cast<float>(std::expm1(-head.slope * static_cast<double>(m)));
   for (int64_t a = 0; a < d; ++a) {
-    float* s = head.state + a * d;
-    for (int64_t b = 0; b < d; ++b) s[b] *= powers[m];
-    for (int64_t j = 0; j < m; ++j) {
-      const float weight = powers[m - 1 - j] * head.k(first + j)[a];
-      const float* v = head.v(first + j);
-      for (int64_t b = 0; b < d; ++b) s[b] += weight * v[b];
+    for (int64_t b = 0; b < d; ++b) {
+      float sum = 0;
+      for (int64_t j = 0; j < m; ++j) {
+        sum += powers[m - 1 - j] * head.k(first + j)[a] * head.v(first + j)[b];
+      }
+      float& s = head.state[a * d + b];
+      s += change * s + sum;
     }
   }
 }
@@ -107,8 +110,7 @@ void SimdBlock(const SimdOps& ops, const Head& head, const Powers& powers, int64
   const int64_t d = head.dim;
   float* o = head.o(first);
   // q_i S_in, then the decay of the way from the block's beginning.
-  for (int64_t i = 0; i < m; ++i) std::fill_n(o + i * head.out_stride, d, 0.0f);
-  ops.multiply_add(head.q(first), head.qkv_stride, head.state, d, o, head.out_stride, m, d, d);
+  ops.multiply(head.q(first), head.qkv_stride, head.state, d, o, head.out_stride, m, d, d);
   for (int64_t i = 0; i < m; ++i) ops.scale(o + i * head.out_stride, powers[i + 1], d);
   // q_i k_j, with the decay between the two.
   for (int64_t a = 0; a < d; ++a) {
@@ -116,23 +118,23 @@ void SimdBlock(const SimdOps& ops, const Head& head, const Powers& powers, int64
     for (int64_t j = 0; j < m; ++j) row[j] = head.k(first + j)[a];
     std::fill(row + m, row + kBlock, 0.0f);
   }
-  std::fill_n(s.scores.data(), m * kBlock, 0.0f);
-  ops.multiply_add(head.q(first), head.qkv_stride, s.keys.data(), kBlock, s.scores.data(), kBlock,
-                   m, kBlock, d);
+  ops.multiply(head.q(first), head.qkv_stride, s.keys.data(), kBlock, s.scores.data(), kBlock, m,
+               kBlock, d);
   for (int64_t i = 0; i < m; ++i) {
     float* row = s.scores.data() + i * kBlock;
     for (int64_t j = 0; j <= i; ++j) row[j] *= powers[i - j];
     std::fill(row + i + 1, row + kBlock, 0.0f);
   }
   ops.multiply_add(s.scores.data(), kBlock, head.v(first), head.qkv_stride, o, head.out_stride, m,
-                   d, m);
+                   d, m, 0.0f);
   // S_out, with the decay to the block's end.
-  ops.scale(head.state, powers[m], d * d);
   for (int64_t a = 0; a < d; ++a) {
     float* row = s.keys.data() + a * kBlock;
     for (int64_t j = 0; j < m; ++j) row[j] *= powers[m - 1 - j];
   }
-  ops.multiply_add(s.keys.data(), kBlock, head.v(first), head.qkv_stride, head.state, d, d, d, m);
+  const float change = static_cast<float>(std::expm1(-head.slope * static_cast<double>(m)));
+  ops.multiply_add(s.keys.data(), kBlock, head.v(first), head.qkv_stride, head.state, d, d, d, m,
+                   change);
 }
 
 void RunRow(const SimdOps* ops, const Head& head, int64_t position, int64_t tokens, bool stepwise) {

@@ -88,10 +88,9 @@ void SimdBlock(const SimdOps& ops, const Queries& q, const T* keys, const T* val
   while (q.Visible(from, at) <= 0) from += q.group;
   const int64_t count = q.count() - from;
   float* scores = s.scores.data();
-  std::fill_n(scores, count * kBlock, 0.0f);
   const float* wide_keys = Widened(ops, keys, kBlock * q.dim, s.keys.data());
-  ops.multiply_add(s.queries.data() + from * q.dim, q.dim, wide_keys, kBlock, scores, kBlock, count,
-                   kBlock, q.dim);
+  ops.multiply(s.queries.data() + from * q.dim, q.dim, wide_keys, kBlock, scores, kBlock, count,
+               kBlock, q.dim);
   for (int64_t i = from; i < q.count(); ++i) {
     float* row = scores + (i - from) * kBlock;
     const int64_t visible = q.Visible(i, at);
@@ -107,7 +106,7 @@ void SimdBlock(const SimdOps& ops, const Queries& q, const T* keys, const T* val
   }
   const float* wide_values = Widened(ops, values, kBlock * q.dim, s.values.data());
   ops.multiply_add(scores, kBlock, wide_values, q.dim, s.sums.data() + from * q.dim, q.dim, count,
-                   q.dim, q.Visible(q.count() - 1, at));
+                   q.dim, q.Visible(q.count() - 1, at), 0.0f);
 }
 
 void Begin(const Queries& q, Scratch& s) {

@@ -27,10 +27,14 @@ struct SimdOps {
   TileProduct<uint16_t, uint16_t> bf16_bf16;
   TileProduct<uint16_t, int8_t> bf16_int8;
 
-  // c [m, n] += a [m, k] b [k, n], row-major with these strides; n a multiple of 16. One running
-  // sum per element, k ascending.
+  // Row-major with these strides; n a multiple of 16; one running sum over k per element.
+  // multiply: c [m, n] = a [m, k] b [k, n].
+  // multiply_add: c = c + (change * c + a b), where change = expm1(x) scales c by e^x: near 1 a
+  // rounded e^x would lose digits.
+  void (*multiply)(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
+                   int64_t c_stride, int64_t m, int64_t n, int64_t k);
   void (*multiply_add)(const float* a, int64_t a_stride, const float* b, int64_t b_stride, float* c,
-                       int64_t c_stride, int64_t m, int64_t n, int64_t k);
+                       int64_t c_stride, int64_t m, int64_t n, int64_t k, float change);
 
   // Any n from here on.
   float (*dot)(const float* x, const float* y, int64_t n);
