@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "common/config/options.h"
+#include "common/log/log.h"
 #include "worker/process/emergency.h"
 #include "worker/process/follower_process.h"
 #include "worker/process/leader_process.h"
@@ -20,6 +21,10 @@ int main(int argc, char** argv) {
     return static_cast<int>(ExitCode::kClean);
   }
   const WorkerOptions& options = parsed->options;
+  if (Status log = StartLog(options.log.level, options.log.format, "worker"); !log.ok()) {
+    std::fprintf(stderr, "levin-worker: error: %s\n", log.message().c_str());
+    return static_cast<int>(ExitCode::kConfig);
+  }
   const Exit exit = options.rank == 0 ? RunLeader(options) : RunFollower(options);
   ReportExit(options.rank, exit);
   return static_cast<int>(exit.code);

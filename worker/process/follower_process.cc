@@ -171,6 +171,7 @@ OrExit<void> FollowerProcess::LoadModel() {
       BuildModel(options_, folder_, *std::move(weights), *collective_, steps_, ThreadsPerRank(cores_, options_.world_size));
   if (!model) return tl::unexpected(std::move(model).error());
   model_ = *std::move(model);
+  metrics_.device_memory_bytes(MemoryKind::kPool).Set(static_cast<double>(model_->states().bytes() + model_->kv().bytes()));
   return {};
 }
 
@@ -200,11 +201,13 @@ Exit FollowerProcess::Follow() {
   if (health_ != nullptr) line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
+  Log(LogLevel::kInfo, "ready", {{"rank", options_.rank}, {"epoch", welcome_.epoch}});
   const Status status = follower_->Run();
   return {status.ok() ? ExitCode::kClean : ExitCode::kGroupEnded, status};
 }
 
 Exit FollowerProcess::End(Exit exit) {
+  LogExit(options_.rank, exit);
   if (client_ != nullptr && exit.code != ExitCode::kClean) {
     const StepProgress* progress = progress_.load();
     client_->SendFault(progress != nullptr ? progress->begun.load() : 0, std::string(Name(state_.phase)), exit.status);

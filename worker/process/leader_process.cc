@@ -213,6 +213,7 @@ OrExit<void> LeaderProcess::BuildCollective() {
 }
 
 OrExit<void> LeaderProcess::LoadModel() {
+  if (Status fits = CheckWeightsFit(options_, AvailableBytes()); !fits.ok()) return ExitWith(ExitCode::kMemory, fits);
   OrExit<ModelWeights> weights = LoadRankWeights(options_, folder_, [this](int64_t done, int64_t total) {
     state_.bytes_done = done;
     state_.bytes_total = total;
@@ -231,7 +232,7 @@ OrExit<void> LeaderProcess::LoadModel() {
   const OrExit<CachePlan> plan = job_ ? PlanJobCache(options_, *job_, folder_.config, AvailableBytes())
                                       : PlanCache(options_, folder_.config, AvailableBytes());
   if (!plan) return tl::unexpected(plan.error());
-  std::fprintf(stderr, "levin-worker: rank 0: %s\n", plan->Text(options_.world_size).c_str());
+  Log(LogLevel::kInfo, "cache_plan", {{"plan", plan->Text(options_.world_size)}});
   if (OrExit<void> shared = SharePool(*plan); !shared) return shared;
 
   OrExit<std::unique_ptr<HybridModel>> model =
@@ -251,6 +252,7 @@ OrExit<void> LeaderProcess::LoadModel() {
   progress_ = &engine_->progress();
   if (!job_) OpenToRouters(*plan);
   state_.phase = StartupPhase::kReady;
+  Log(LogLevel::kInfo, "ready", {{"rank", 0}, {"ranks", options_.world_size}, {"epoch", epoch_}, {"token_us", *token_us}});
   return {};
 }
 
@@ -354,6 +356,7 @@ EpochEndFrame LeaderProcess::EndFrame(const Exit& exit) const {
 
 // Last words to routers, then to the ranks: in order when all is well, else their streams break.
 Exit LeaderProcess::End(Exit exit) {
+  LogExit(options_.rank, exit);
   if (hub_) {
     hub_->EndEpoch(EndFrame(exit));
     hub_->AwaitEnds(In(kLastWords));
@@ -404,6 +407,7 @@ void LeaderProcess::OnSignal(int count) {
   if (job_) emergency_.Leave({ExitCode::kOther, Status(Code::kCancelled, "stopped by a signal before the job was done")});
   const bool serving = state_.phase == StartupPhase::kReady;
   if (!serving || count >= 3) emergency_.Leave({ExitCode::kClean, Status::Ok()});
+  Log(LogLevel::kInfo, "drain", {{"signals", count}});
   draining_ = true;
   engine_server_->SetServing("levin.v1.Engine", false);
   if (!drain_by_) drain_by_ = clock_.Now() + kDrainLimit;
@@ -416,6 +420,7 @@ void LeaderProcess::OnSignal(int count) {
 
 // On any thread: the first loss wakes the engine out of whatever it waits for.
 void LeaderProcess::OnLost(const RankLoss& loss) {
+  Log(LogLevel::kError, "group_lost", {{"rank", loss.rank}, {"reason", loss.reason}, {"message", loss.status.message()}});
   abort_.Pull(loss.status.message());
   inbox_.Close();
 }

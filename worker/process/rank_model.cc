@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,18 @@ StepBatch WarmUpBatch(int32_t count, int64_t position, int32_t block_tokens) {
 }
 
 }  // namespace
+
+Status CheckWeightsFit(const WorkerOptions& options, int64_t available_bytes) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(options.model, error)) {
+    if (entry.path().extension() == ".safetensors") bytes += static_cast<int64_t>(entry.file_size(error));
+  }
+  if (options.quantization == "experts_int8") bytes /= 2;
+  if (available_bytes == 0 || bytes <= available_bytes) return Status::Ok();
+  return ResourceExhausted("the weights of '" + options.model + "' take about " + std::to_string(bytes >> 20) + " MiB, but only " +
+                           std::to_string(available_bytes >> 20) + " MiB of memory are available");
+}
 
 OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFolder& folder,
                                      std::function<void(int64_t, int64_t)> progress) {

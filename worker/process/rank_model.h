@@ -19,6 +19,11 @@
 
 namespace levin {
 
+// The weight files of the folder must not be larger than the memory that is available (half of them
+// where bf16 experts become int8; 0: unknown). kResourceExhausted with both numbers: better than
+// being killed in the middle of the load.
+Status CheckWeightsFit(const WorkerOptions& options, int64_t available_bytes);
+
 // Prints the progress line and calls `progress` (may be empty) beside it. The test hook of
 // --test-corrupt-rank damages the weights here.
 OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFolder& folder,
