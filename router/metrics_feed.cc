@@ -49,18 +49,30 @@ void MetricsFeed::OnFirstGroup(const GroupInfo& group, const Capacity& capacity,
   metrics_.process.startup_progress().Set(1);
 }
 
-std::string MetricsFeed::Text(const Groups& groups) const {
+void MetricsFeed::OnEpochEnd(size_t group, std::string_view reason) const {
+  const auto* found = std::find(std::begin(kEpochEndValues), std::end(kEpochEndValues), reason);
+  const auto label = found == std::end(kEpochEndValues)
+                         ? EpochEndReason::kOther
+                         : static_cast<EpochEndReason>(found - std::begin(kEpochEndValues));
+  metrics_.epoch_ends(GroupIndex{static_cast<int32_t>(group)}, label).Add();
+}
+
+std::string MetricsFeed::Text(const Groups& groups, int grpc_streams) const {
   int64_t queued = 0, running = 0, unfreed = 0;
+  Duration oldest{};
   for (size_t i = 0; i < groups.size(); ++i) {
     ReadGroup(GroupIndex{static_cast<int32_t>(i)}, *groups[i]);
     queued += groups[i]->tracker().queued();
     running += groups[i]->tracker().running();
     unfreed += groups[i]->tracker().unfreed();
+    oldest = std::max(oldest, groups[i]->tracker().oldest_unfreed());
   }
   metrics_.queue_depth(RequestClass::kDefault).Set(static_cast<double>(queued));
   metrics_.inflight_requests(Phase::kQueued).Set(static_cast<double>(queued));
   metrics_.inflight_requests(Phase::kDecode).Set(static_cast<double>(running));
   metrics_.finished_unacked().Set(static_cast<double>(unfreed));
+  metrics_.finished_unacked_age().Set(std::chrono::duration<double>(oldest).count());
+  metrics_.open_streams(Transport::kGrpc).Set(grpc_streams);
   return metrics_.Serialize();
 }
 

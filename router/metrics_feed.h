@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/metrics/router_metrics.h"
@@ -22,7 +23,9 @@ class MetricsFeed final {
   void SetDraining() const { metrics_.process.draining().Set(1); }
   // A healthy group was seen for the first time: its facts.
   void OnFirstGroup(const GroupInfo& group, const Capacity& capacity, const std::string& dtype);
-  std::string Text(const Groups& groups) const;
+  // `reason`: as EpochEnd names it.
+  void OnEpochEnd(size_t group, std::string_view reason) const;
+  std::string Text(const Groups& groups, int grpc_streams) const;
   const RouterMetrics& metrics() const { return metrics_; }
 
  private:

@@ -20,6 +20,7 @@
 #include "router/inference/served_model.h"
 #include "router/metrics_feed.h"
 #include "router/rpc/grpc_engine_client.h"
+#include "router/rpc/grpc_log.h"
 #include "router/rpc/inference_server.h"
 #include "router/stop_signals.h"
 
@@ -31,7 +32,6 @@ using std::chrono::milliseconds;
 constexpr size_t kBodyBytesMin = 32u << 20;
 constexpr size_t kBodyBytesPerToken = 24;            // of a prompt of the longest kind: ids as JSON
 constexpr auto kEndLimit = std::chrono::seconds(2);  // for answers of requests that were cut off
-constexpr auto kFlushLimit = milliseconds(500);      // for their last bytes
 
 uint64_t RandomBits() {
   std::random_device source;
@@ -67,9 +67,9 @@ class Router final {
   void OnSignal(int signal);
   void OnGroupChange() { bell_.Ring(); }
   void TellReadiness();
+  std::string MetricsText() const;
   int InFlight() const;
   void AwaitIdle(TimePoint until, int signals_max);
-  void AwaitLastBytes();
   void StopAll();
   std::string Addresses() const;
 
@@ -108,6 +108,9 @@ Router::Router(const RouterOptions& options, std::unique_ptr<const ServedModel> 
     client.tokenizer_hash = tokenizer_hash;
     client.template_name = options_.chat_template;
     client.max_queued_requests = options_.max_queued_requests;
+    client.on_epoch_end = [this, index = groups_.size()](const std::string& reason) {
+      metrics_.OnEpochEnd(index, reason);
+    };
     groups_.push_back(
         std::make_unique<GrpcEngineClient>(client, clock_, [this] { OnGroupChange(); }));
     clients.push_back(groups_.back().get());
@@ -115,30 +118,31 @@ Router::Router(const RouterOptions& options, std::unique_ptr<const ServedModel> 
   pool_ = std::make_unique<GroupPool>(std::move(clients));
   generator_ = std::make_unique<Generator>(*model_, *pool_, clock_, options_.request_timeout_ms,
                                            &metrics_.metrics());
-  api_ = std::make_unique<HttpApi>(
-      *generator_, *pool_, clock_,
-      ApiOptions{.api_keys = options_.api_keys,
-                 .metrics_text = [this] { return metrics_.Text(groups_); },
-                 .metrics = &metrics_.metrics(),
-                 .sse_ping_interval_ms = options_.sse_ping_interval_ms});
+  api_ =
+      std::make_unique<HttpApi>(*generator_, *pool_, clock_,
+                                ApiOptions{.api_keys = options_.api_keys,
+                                           .metrics_text = [this] { return MetricsText(); },
+                                           .metrics = &metrics_.metrics(),
+                                           .sse_ping_interval_ms = options_.sse_ping_interval_ms});
 }
 
 Status Router::Listen() {
-  HttpServerOptions http;
-  http.host = options_.host;
-  http.port = static_cast<uint16_t>(options_.port);
-  http.body_bytes_max = BodyBytesMax(options_.max_model_len);
-  ASSIGN_OR_RETURN_STATUS(http_, HttpServer::Start(http, watch_.Wrap(api_->handler())));
-  if (options_.grpc_port >= 0) {
+  const size_t body_bytes_max = BodyBytesMax(options_.max_model_len);
+  if (options_.grpc_port >= 0) {  // first: handlers of HTTP ask it
     InferenceServerOptions grpc;
     grpc.host = options_.grpc_host.empty() ? options_.host : options_.grpc_host;
     grpc.port = options_.grpc_port;
     grpc.api_keys = options_.api_keys;
     grpc.message_bytes_max =
-        std::max<int64_t>(grpc.message_bytes_max, static_cast<int64_t>(http.body_bytes_max));
+        std::max<int64_t>(grpc.message_bytes_max, static_cast<int64_t>(body_bytes_max));
     ASSIGN_OR_RETURN_STATUS(
         grpc_, InferenceServer::Start(grpc, *generator_, clock_, [this] { bell_.Ring(); }));
   }
+  HttpServerOptions http;
+  http.host = options_.host;
+  http.port = static_cast<uint16_t>(options_.port);
+  http.body_bytes_max = body_bytes_max;
+  ASSIGN_OR_RETURN_STATUS(http_, HttpServer::Start(http, watch_.Wrap(api_->handler())));
   std::printf("levin-router: listening %s\n", Addresses().c_str());
   std::fflush(stdout);
   return Status::Ok();
@@ -177,23 +181,17 @@ void Router::Drain() {
   AwaitIdle(clock_.Now() + milliseconds(options_.shutdown_timeout_ms), 1);
   for (const auto& group : groups_) group->Stop();  // what still runs is told so
   AwaitIdle(clock_.Now() + kEndLimit, 2);
-  AwaitLastBytes();
   Log(LogLevel::kInfo, "stopped", {{"cut_off", InFlight()}});
+}
+
+std::string Router::MetricsText() const {
+  return metrics_.Text(groups_, grpc_ ? grpc_->in_flight() : 0);
 }
 
 int Router::InFlight() const { return watch_.in_flight() + (grpc_ ? grpc_->in_flight() : 0); }
 
 void Router::AwaitIdle(TimePoint until, int signals_max) {
   while (InFlight() > 0 && signals_ <= signals_max && clock_.Now() < until) bell_.Wait(until);
-}
-
-// A reply is over when its last bytes are queued; its connection closes behind them. Nobody tells
-// when, so this looks.
-void Router::AwaitLastBytes() {
-  const TimePoint until = clock_.Now() + kFlushLimit;
-  while (http_->open_connections() > 0 && clock_.Now() < until) {
-    bell_.Wait(clock_.Now() + milliseconds(10));
-  }
 }
 
 void Router::OnSignal(int) {
@@ -215,6 +213,7 @@ int RunRouter(const RouterOptions& options) {
     return Fail(InvalidArgument("no worker group: give --group HOST:PORT or unix:PATH"),
                 kExitBadOptions);
   }
+  SendGrpcMessagesToLog();
   const SystemClock clock;
   auto model = ServedModel::Load(options, clock.UnixMs() / 1000);
   if (!model) return Fail(model.error(), kExitBadModel);

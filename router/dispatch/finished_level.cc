@@ -12,9 +12,9 @@ void FinishedLevel::Submitted(uint64_t ordinal) {
   live_.insert(ordinal);
 }
 
-void FinishedLevel::Ended(uint64_t ordinal) {
+void FinishedLevel::Ended(uint64_t ordinal, TimePoint now) {
   CHECK(live_.erase(ordinal) == 1, "ordinal", ordinal);
-  unfreed_.insert(ordinal);
+  unfreed_.emplace(ordinal, now);
   changed_ = true;
 }
 
@@ -22,10 +22,16 @@ bool FinishedLevel::Freed(uint64_t watermark, std::span<const uint64_t> live) {
   const size_t before = unfreed_.size();
   const auto end = unfreed_.upper_bound(watermark);
   for (auto it = unfreed_.begin(); it != end;) {
-    const bool still_held = std::binary_search(live.begin(), live.end(), *it);
+    const bool still_held = std::binary_search(live.begin(), live.end(), it->first);
     it = still_held ? std::next(it) : unfreed_.erase(it);
   }
   return unfreed_.size() != before;
+}
+
+std::optional<TimePoint> FinishedLevel::oldest_unfreed() const {
+  std::optional<TimePoint> oldest;
+  for (const auto& [ordinal, ended] : unfreed_) oldest = std::min(oldest.value_or(ended), ended);
+  return oldest;
 }
 
 std::optional<TimePoint> FinishedLevel::Due() const {

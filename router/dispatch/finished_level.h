@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -25,8 +26,8 @@ class FinishedLevel final {
   // is said again.
   FinishedLevel(Duration pace, Duration repeat) : pace_(pace), repeat_(repeat) {}
 
-  void Submitted(uint64_t ordinal);  // higher than all before
-  void Ended(uint64_t ordinal);      // once per submitted ordinal
+  void Submitted(uint64_t ordinal);             // higher than all before
+  void Ended(uint64_t ordinal, TimePoint now);  // once per submitted ordinal
   // The leader's answer; true when it took something off. An ack older than another is harmless.
   bool Freed(uint64_t watermark, std::span<const uint64_t> live);
   // A new stream: the level, if there is one, is due at once.
@@ -43,12 +44,14 @@ class FinishedLevel final {
   uint64_t watermark() const { return watermark_; }
   const std::set<uint64_t>& live() const { return live_; }
   size_t unfreed() const { return unfreed_.size(); }  // over here, memory not known to be back
+  // When the first of these ended; nullopt: there is none.
+  std::optional<TimePoint> oldest_unfreed() const;
 
  private:
   const Duration pace_, repeat_;
   uint64_t watermark_ = 0;
   std::set<uint64_t> live_;
-  std::set<uint64_t> unfreed_;
+  std::map<uint64_t, TimePoint> unfreed_;  // with the time of the end
   bool changed_ = false;
   std::optional<TimePoint> last_sent_;
 };

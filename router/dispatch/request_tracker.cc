@@ -386,6 +386,12 @@ int64_t RequestTracker::unfreed() const {
   return static_cast<int64_t>(finished_.unfreed());
 }
 
+Duration RequestTracker::oldest_unfreed() const {
+  MutexLock lock(mutex_);
+  const auto ended = finished_.oldest_unfreed();
+  return ended ? clock_.Now() - *ended : Duration::zero();
+}
+
 // --- under the lock
 
 RequestTracker::EntryPtr RequestTracker::FindLocked(uint64_t ordinal) const {
@@ -423,7 +429,7 @@ void RequestTracker::EndLocked(const EntryPtr& entry, Status status, FinishReaso
   keep->over = true;
   deadlines_.erase({keep->deadline, keep});
   if (keep->sent) {
-    finished_.Ended(keep->generation.ordinal);
+    finished_.Ended(keep->generation.ordinal, clock_.Now());
     sent_.erase(keep->generation.ordinal);
     if (keep->admitted) --admitted_;
   } else {

@@ -104,6 +104,7 @@ class RequestTracker final : public std::enable_shared_from_this<RequestTracker>
   int64_t queued() const;                       // not yet admitted
   int64_t running() const;                      // admitted and not over
   int64_t unfreed() const;                      // over, memory not known to be back
+  Duration oldest_unfreed() const;              // how long the first of these has been over
 
  private:
   struct Entry;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/error_table.h"
+#include "common/log/log.h"
 #include "common/rpc/engine_codec.h"
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/limits.h"
@@ -150,6 +151,7 @@ class GrpcEngineClient::Link final : public EngineSession::Owner {
   Capacity capacity_ GUARDED_BY(mutex_);
   bool closed_ GUARDED_BY(mutex_) = true;
   Status close_status_ GUARDED_BY(mutex_);
+  std::string epoch_end_reason_ GUARDED_BY(mutex_);
   std::string epoch_end_ GUARDED_BY(mutex_);                     // what the leader said, if it did
   grpc::ClientContext* handshake_ GUARDED_BY(mutex_) = nullptr;  // under way
 
@@ -224,6 +226,8 @@ bool GrpcEngineClient::Link::Connect() {
   handshake_ = nullptr;
   if (!status.ok()) {
     refusal_ = RefusedHandshake(FromGrpc(status));
+    Log(LogLevel::kDebug, "group_refused",
+        {{"group", options_.address}, {"why", status.error_message()}});
     return false;
   }
   if (response.epoch() < highest_epoch_) {
@@ -238,9 +242,15 @@ bool GrpcEngineClient::Link::Connect() {
   capacity_ = FromProto(response.capacity(), geometry_);
   closed_ = false;
   epoch_end_.clear();
+  epoch_end_reason_.clear();
   received_seq_ = 0;
   sent_seq_ = 0;
   session_token_ = response.session_token();
+  Log(LogLevel::kInfo, "group_connected",
+      {{"group", options_.address},
+       {"epoch", info_->epoch},
+       {"ranks", info_->ranks},
+       {"max_model_len", info_->max_model_len}});
   return true;
 }
 
@@ -300,6 +310,7 @@ void GrpcEngineClient::Link::JudgePeer(TimePoint now) {
 // No new work; what the group has stays with it.
 void GrpcEngineClient::Link::Suspend(Status why) {
   if (group() == nullptr) return;
+  Log(LogLevel::kWarning, "group_paused", {{"group", options_.address}, {"why", why.message()}});
   tracker_->Pause(std::move(why));
   SetReady(false);
 }
@@ -325,15 +336,21 @@ bool GrpcEngineClient::Link::SessionClosed() const {
 }
 
 void GrpcEngineClient::Link::Lose() {
-  std::string what;
+  std::string what, reason;
   {
     MutexLock lock(mutex_);
     what = !epoch_end_.empty()  ? epoch_end_
            : close_status_.ok() ? "it closed the connection"
                                 : close_status_.message();
+    reason = epoch_end_reason_;
     capacity_ = {};
   }
   SetReady(false);
+  if (!stopping_) {
+    Log(LogLevel::kWarning, "group_lost",
+        {{"group", options_.address}, {"why", what}, {"live", tracker_->live_ordinals().size()}});
+    if (options_.on_epoch_end) options_.on_epoch_end(reason);
+  }
   session_ = nullptr;
   tracker_->Close(NoGroup("no worker group is ready: the last one ended (" + what + ")"), what);
 }
@@ -443,6 +460,7 @@ Status GrpcEngineClient::Link::OnFrame(const v1::SessionResponse& response) {
       {
         MutexLock lock(mutex_);
         epoch_end_ = std::move(what);
+        epoch_end_reason_ = end.reason();
       }
       return Unavailable("the group ended its epoch");
     }

@@ -6,11 +6,13 @@
 // Any thread may call any method. Sinks are called from gRPC's threads and the client's own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "common/base/clock.h"
 #include "router/dispatch/engine_client.h"
 #include "router/dispatch/request_tracker.h"
 
@@ -23,6 +25,10 @@ struct GrpcEngineClientOptions {
   uint64_t tokenizer_hash = 0;      // 0: not compared
   std::string template_name;
   int64_t max_queued_requests = 1024;
+
+  // The end of a Session that was not ours to end: the reason that the leader gave (EpochEnd's), or
+  // "". From the client's thread, outside of all locks.
+  std::function<void(const std::string& reason)> on_epoch_end;
 
   Duration heartbeat = std::chrono::seconds(1);
   Duration suspect = std::chrono::seconds(3);
