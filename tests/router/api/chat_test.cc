@@ -435,5 +435,47 @@ TEST_F(ChatTest, TheDeadlineGoesToTheEngine) {
             "400 invalid_request_error invalid_value x-levin-timeout-ms");
 }
 
+// As ChatTest, with the think block in its own field.
+class ReasoningChatTest : public ApiTest {
+ protected:
+  ReasoningChatTest() {
+    api_ = std::make_unique<HttpApi>(reasoning_generator_, engine_, clock_, ApiOptions{});
+  }
+
+  const std::unique_ptr<ServedModel> reasoning_model_ =
+      DemoModel([](ModelInfo& info) { info.parse_reasoning = true; });
+  Generator reasoning_generator_{*reasoning_model_, engine_, clock_};
+};
+
+TEST_F(ReasoningChatTest, TheThinkBlockIsItsOwnFieldInBothModes) {
+  engine_.AnswerAllWith(BytesOf("<think>\na😀\n</think>\n\nb"));
+  const value whole = Json(Chat());
+  const object& message = whole.at("choices").as_array()[0].at("message").as_object();
+  EXPECT_EQ(Str(message.at("reasoning_content")), "a😀");
+  EXPECT_EQ(Str(message.at("content")), "b");
+  EXPECT_EQ(whole.at("usage").at("completion_tokens_details").at("reasoning_tokens").as_int64(),
+            22);
+
+  const Joined joined = Join(Chunks(Chat(R"("stream":true)")->body()));
+  EXPECT_EQ(joined.reasoning, "a😀");
+  EXPECT_EQ(joined.content, "b");
+
+  const value hidden = Json(Chat(R"("include_reasoning":false)"));
+  EXPECT_FALSE(
+      hidden.at("choices").as_array()[0].at("message").as_object().contains("reasoning_content"));
+  EXPECT_EQ(hidden.at("usage"), whole.at("usage")) << "what is not shown still counts";
+}
+
+TEST_F(ReasoningChatTest, ALengthCutInsideThinkingHasNoContent) {
+  engine_.AnswerAllWith(BytesOf("<think>\nabcdef"));
+  const value whole = Json(Chat(R"("max_tokens":10)"));
+  const value& choice = whole.at("choices").as_array()[0];
+  EXPECT_TRUE(choice.at("message").at("content").is_null());
+  EXPECT_EQ(Str(choice.at("message").at("reasoning_content")), "ab");
+  EXPECT_EQ(Str(choice.at("finish_reason")), "length");
+  EXPECT_EQ(whole.at("usage").at("completion_tokens_details").at("reasoning_tokens").as_int64(),
+            10);
+}
+
 }  // namespace
 }  // namespace levin::testing
