@@ -22,11 +22,13 @@ bool IsWordCharacter(char32_t code) {
     const char32_t lower = code | 0x20;
     return code == '_' || (code >= '0' && code <= '9') || (lower >= 'a' && lower <= 'z');
   }
-  return !IsWhiteSpace(code) && !(code >= 0x2010 && code <= 0x206F) && !(code >= 0x3000 && code <= 0x303F);
+  return !IsWhiteSpace(code) && !(code >= 0x2010 && code <= 0x206F) &&
+         !(code >= 0x3000 && code <= 0x303F);
 }
 
 bool TouchesWord(std::string_view text, size_t begin, size_t end) {
-  if (begin > 0 && IsWordCharacter(DecodeUtf8(text.substr(Previous(text, begin))).value)) return true;
+  if (begin > 0 && IsWordCharacter(DecodeUtf8(text.substr(Previous(text, begin))).value))
+    return true;
   return end < text.size() && IsWordCharacter(DecodeUtf8(text.substr(end)).value);
 }
 
@@ -57,13 +59,15 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(s
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const char first = tokens_[i].content[0];
     if (firsts_.find(first) == std::string::npos) firsts_ += first;
-    by_first_[static_cast<unsigned char>(tokens_[i].content[0])].push_back(static_cast<uint16_t>(i));
+    by_first_[static_cast<unsigned char>(tokens_[i].content[0])].push_back(
+        static_cast<uint16_t>(i));
   }
 }
 
 // Nearly always they all begin with '<', and a search for one byte is fast.
 size_t AddedTokenMatcher::NextCandidate(std::string_view text, size_t pos) const {
-  const size_t next = firsts_.size() == 1 ? text.find(firsts_[0], pos) : text.find_first_of(firsts_, pos);
+  const size_t next =
+      firsts_.size() == 1 ? text.find(firsts_[0], pos) : text.find_first_of(firsts_, pos);
   return std::min(next, text.size());
 }
 
@@ -89,7 +93,8 @@ std::vector<AddedMatch> AddedTokenMatcher::Find(
     size_t begin = pos;
     size_t end = pos + token->content.size();
     pos = end;
-    if (!keep(*token, begin, end) || (token->single_word && TouchesWord(text, begin, end))) continue;
+    if (!keep(*token, begin, end) || (token->single_word && TouchesWord(text, begin, end)))
+      continue;
     if (token->lstrip) begin = StripLeft(text, begin, done);
     if (token->rstrip) end = StripRight(text, end);
     matches.push_back({token->id, begin, end});

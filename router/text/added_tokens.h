@@ -44,9 +44,9 @@ class AddedTokenMatcher final {
   size_t NextCandidate(std::string_view text, size_t pos) const;
   const AddedToken* LongestAt(std::string_view text, size_t pos) const;
 
-  std::vector<AddedToken> tokens_;                      // longest first
-  std::array<std::vector<uint16_t>, 256> by_first_;     // places in tokens_, longest first
-  std::string firsts_;                                  // the bytes that they begin with
+  std::vector<AddedToken> tokens_;                   // longest first
+  std::array<std::vector<uint16_t>, 256> by_first_;  // places in tokens_, longest first
+  std::string firsts_;                               // the bytes that they begin with
 };
 
 }  // namespace levin

@@ -9,7 +9,8 @@ bool IsSurrogate(uint32_t unit, uint32_t first) { return unit >= first && unit <
 
 // What may follow a number or a word.
 bool EndsWord(char c) {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == '}' || c == ']' || c == ')';
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',' || c == '}' || c == ']' ||
+         c == ')';
 }
 
 }  // namespace
@@ -37,18 +38,35 @@ Scan StringScanner::Step(char c, std::string& out) {
       high_ = 0;
       state_ = State::kText;
       switch (c) {
-        case 'b': out += '\b'; break;
-        case 'f': out += '\f'; break;
-        case 'n': out += '\n'; break;
-        case 'r': out += '\r'; break;
-        case 't': out += '\t'; break;
-        case '"': case '\\': case '/': out += c; break;
-        default: return Scan::kBroken;
+        case 'b':
+          out += '\b';
+          break;
+        case 'f':
+          out += '\f';
+          break;
+        case 'n':
+          out += '\n';
+          break;
+        case 'r':
+          out += '\r';
+          break;
+        case 't':
+          out += '\t';
+          break;
+        case '"':
+        case '\\':
+        case '/':
+          out += c;
+          break;
+        default:
+          return Scan::kBroken;
       }
       return Scan::kMore;
     case State::kHex: {
       const char lower = static_cast<char>(c | 0x20);
-      const int digit = c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'           ? c - '0'
+                        : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
+                                                       : -1;
       if (digit < 0) return Scan::kBroken;
       unit_ = unit_ << 4 | static_cast<uint32_t>(digit);
       if (++digits_ == 4) EndUnit(out);
@@ -72,7 +90,8 @@ void StringScanner::EndUnit(std::string& out) {
 }
 
 bool ArgumentScanner::Begins(char c) {
-  return c == '{' || c == '[' || c == '"' || c == '-' || (c >= '0' && c <= '9') || c == 't' || c == 'f' || c == 'n';
+  return c == '{' || c == '[' || c == '"' || c == '-' || (c >= '0' && c <= '9') || c == 't' ||
+         c == 'f' || c == 'n';
 }
 
 Scan ArgumentScanner::Step(char c, std::string& out) {

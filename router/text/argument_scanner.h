@@ -7,10 +7,10 @@
 namespace levin {
 
 enum class Scan : uint8_t {
-  kMore,      // the byte was taken
-  kDone,      // it was taken and was the last one
+  kMore,        // the byte was taken
+  kDone,        // it was taken and was the last one
   kDoneBefore,  // the value ended before this byte, which was not taken
-  kBroken,    // the byte was not taken and cannot stand here
+  kBroken,      // the byte was not taken and cannot stand here
 };
 
 // Characters of a JSON string behind its opening quote, unescaped. Lone surrogates become U+FFFD.
@@ -22,9 +22,9 @@ class StringScanner final {
   void EndUnit(std::string& out);
 
   enum class State : uint8_t { kText, kEscape, kHex } state_ = State::kText;
-  uint32_t unit_ = 0;      // of the escape being read
+  uint32_t unit_ = 0;  // of the escape being read
   int digits_ = 0;
-  uint32_t high_ = 0;      // a high surrogate that waits for its other half
+  uint32_t high_ = 0;  // a high surrogate that waits for its other half
 };
 
 // Any JSON value: only depth, strings and escapes are followed, the bytes are the model's own. An

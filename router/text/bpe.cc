@@ -68,7 +68,8 @@ Bpe::Bpe(const Vocabulary& vocabulary, const std::vector<Merge>& merges, bool ig
   if (MarkWhole(merges)) {
     std::vector<std::pair<std::string_view, TokenId>> tokens;
     for (const TokenId byte : byte_ids_) tokens.emplace_back(vocabulary.Bytes(byte), byte);
-    for (const Merge& merge : merges) tokens.emplace_back(vocabulary.Bytes(merge.result), merge.result);
+    for (const Merge& merge : merges)
+      tokens.emplace_back(vocabulary.Bytes(merge.result), merge.result);
     trie_.emplace(std::move(tokens));
   }
   if (ignore_merges) whole_.assign(vocabulary.size(), true);
@@ -88,7 +89,8 @@ bool Bpe::MarkWhole(const std::vector<Merge>& merges) {
   }
   bool ordered = true;
   for (const Merge& merge : merges) {
-    ordered = ordered && merge.result > last && merge.left < merge.result && merge.right < merge.result;
+    ordered =
+        ordered && merge.result > last && merge.left < merge.result && merge.right < merge.result;
     last = merge.result;
     left_half_[merge.result] = merge.left;
     right_half_[merge.result] = merge.right;
@@ -186,8 +188,8 @@ void Bpe::EncodeByMatching(std::string_view piece, DeadEnds dead, NeighbourMemo*
   TokenTrie::Match match = trie_->Longest(piece);
   while (true) {
     const TokenId last = out.size() > before ? out.back() : -1;
-    while (match.token >= 0 && (dead.Has(pos + match.bytes) ||
-                                (last >= 0 && !StayApart(last, match.token, memo)))) {
+    while (match.token >= 0 &&
+           (dead.Has(pos + match.bytes) || (last >= 0 && !StayApart(last, match.token, memo)))) {
       match = shorter(match);
     }
     if (match.token >= 0) {

@@ -71,13 +71,13 @@ class Bpe final {
 
   const Vocabulary& vocabulary_;
   std::array<TokenId, 256> byte_ids_;
-  std::vector<Slot> slots_;   // open addressing, a power of two, at most half full
+  std::vector<Slot> slots_;        // open addressing, a power of two, at most half full
   std::vector<uint64_t> present_;  // bits by hash: most pairs are none, and this stays in the cache
   int present_shift_ = 0;
-  std::vector<bool> whole_;   // [vocabulary] the token's bytes, merged, give the token itself
+  std::vector<bool> whole_;  // [vocabulary] the token's bytes, merged, give the token itself
   std::vector<TokenId> left_half_, right_half_;  // [vocabulary] what was merged; a byte: itself
-  std::optional<TokenTrie> trie_;    // where matching is allowed
-  bool look_up_ = true;              // the whole piece first
+  std::optional<TokenTrie> trie_;                // where matching is allowed
+  bool look_up_ = true;                          // the whole piece first
 };
 
 }  // namespace levin

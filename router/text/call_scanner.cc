@@ -47,7 +47,7 @@ Scan CallScanner::StepKey(char c) {
   if (scan != Scan::kDone) return scan;
   state_ = State::kBeforeColon;
   // A repeated key counts as an unknown one.
-  meaning_ = key_ == "name" && !named_                  ? Meaning::kName
+  meaning_ = key_ == "name" && !named_                ? Meaning::kName
              : key_ == "arguments" && !has_arguments_ ? Meaning::kArguments
                                                       : Meaning::kOther;
   return Scan::kMore;

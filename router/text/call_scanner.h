@@ -26,15 +26,23 @@ class CallScanner final {
   Scan BeginValue(char c);
   Scan Close();
 
-  enum class State : uint8_t { kStart, kBeforeKey, kKey, kBeforeColon, kBeforeValue, kValue, kAfterValue };
+  enum class State : uint8_t {
+    kStart,
+    kBeforeKey,
+    kKey,
+    kBeforeColon,
+    kBeforeValue,
+    kValue,
+    kAfterValue
+  };
   enum class Meaning : uint8_t { kName, kArguments, kOther };
 
   State state_ = State::kStart;
   Meaning meaning_ = Meaning::kOther;
-  StringScanner string_;     // of a key or of the name
-  ArgumentScanner value_;    // of the arguments or of an unknown key
+  StringScanner string_;   // of a key or of the name
+  ArgumentScanner value_;  // of the arguments or of an unknown key
   std::string key_, name_, arguments_, ignored_;
-  bool comma_ = false;       // a key must follow
+  bool comma_ = false;  // a key must follow
   bool named_ = false, has_arguments_ = false, committed_ = false;
 };
 

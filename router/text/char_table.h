@@ -29,9 +29,7 @@ class CharTable final {
  public:
   CharTable();
 
-  uint8_t Bits(char32_t code) const {
-    return blocks_[block_of_[code >> 8]][code & 0xFF];
-  }
+  uint8_t Bits(char32_t code) const { return blocks_[block_of_[code >> 8]][code & 0xFF]; }
 
  private:
   using Block = std::array<uint8_t, 256>;

@@ -20,7 +20,9 @@ inline constexpr std::string_view kTurnEnd = "<end_of_sentence>\n";
 inline constexpr std::string_view kToolsHead =
     "system tool_setting=tools\nYou are provided with these tools:\n<tools>\n";
 inline constexpr std::string_view kToolsFoot =
-    "</tools>\n\nIf you need to call tools, please respond with <tool_calls></tool_calls> XML tags, "
-    "and provide tool-name and json-object of arguments, following the format below:\n<tool_calls>\n";
+    "</tools>\n\nIf you need to call tools, please respond with <tool_calls></tool_calls> XML "
+    "tags, "
+    "and provide tool-name and json-object of arguments, following the format "
+    "below:\n<tool_calls>\n";
 
 }  // namespace levin

@@ -69,9 +69,11 @@ ThinkStart ThinkStartOf(std::span<const Segment> prompt) {
   if (prompt.empty() || prompt.back().scaffold) return ThinkStart::kNone;
   std::string_view text = prompt.back().text;
   text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n\v\f"), text.size()));
-  if (!text.starts_with(kThinkOpen) || text.find(kThinkClose) != std::string_view::npos) return ThinkStart::kNone;
+  if (!text.starts_with(kThinkOpen) || text.find(kThinkClose) != std::string_view::npos)
+    return ThinkStart::kNone;
   text.remove_prefix(kThinkOpen.size());
-  return text.find_first_not_of("\r\n") == std::string_view::npos ? ThinkStart::kAfterTag : ThinkStart::kInside;
+  return text.find_first_not_of("\r\n") == std::string_view::npos ? ThinkStart::kAfterTag
+                                                                  : ThinkStart::kInside;
 }
 
 }  // namespace levin

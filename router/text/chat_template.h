@@ -29,12 +29,14 @@ class ChatTemplate {
 
   // `request_json`: the whole body of a chat request; see ReadConversation for what is read of it
   // and for the errors. Structure is scaffold, every byte of the request is content.
-  Result<std::vector<Segment>> Render(std::string_view request_json, const ChatOptions& options) const;
+  Result<std::vector<Segment>> Render(std::string_view request_json,
+                                      const ChatOptions& options) const;
 
   virtual std::vector<Segment> Render(const Conversation& conversation) const = 0;
   virtual std::string_view name() const = 0;
 
-  // To be logged at the start: the checkpoint has a chat template that is not known. "" if all is well.
+  // To be logged at the start: the checkpoint has a chat template that is not known. "" if all is
+  // well.
   const std::string& warning() const { return warning_; }
 
  private:

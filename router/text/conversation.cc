@@ -37,7 +37,8 @@ std::string Indexed(std::string_view name, size_t index) {
 // A string that will stand in the prompt.
 Status ReadText(const JsonValue& value, const std::string& param, std::string& out) {
   if (!value.is_string()) return BadType(param, "must be a string");
-  if (HasLoneSurrogate(value.text)) return BadValue(param, "holds a lone surrogate, expected Unicode text");
+  if (HasLoneSurrogate(value.text))
+    return BadValue(param, "holds a lone surrogate, expected Unicode text");
   out = value.text;
   return Status::Ok();
 }
@@ -89,7 +90,7 @@ Status ReadContent(const JsonValue& message, const std::string& at, Role role,
   if (!content) {
     if (tool || role == Role::kAssistant) return parts.emplace_back(), Status::Ok();
     const bool sent = std::any_of(message.members.begin(), message.members.end(),
-                                  [](const auto& member) { return member.first == "content"; });
+                                  [](const auto& member) { return member.key == "content"; });
     return sent ? BadType(param, "must be a string or a list of parts, got null") : Missing(param);
   }
   if (content->is_string()) return ReadText(*content, param, parts.emplace_back().text);
@@ -173,7 +174,8 @@ class ResultNames final {
   }
 
  private:
-  std::string NameOf(const std::string& own, const std::string& call_id, const std::string& message_name) const {
+  std::string NameOf(const std::string& own, const std::string& call_id,
+                     const std::string& message_name) const {
     if (!own.empty()) return own;
     if (const auto found = by_id_.find(call_id); found != by_id_.end()) return found->second;
     if (!message_name.empty()) return message_name;
@@ -203,7 +205,8 @@ Status ReadRole(const JsonValue& message, const std::string& at, Role& out) {
   return BadValue(param, "must be one of system, developer, user, assistant, tool, function");
 }
 
-Status ReadMessage(const JsonValue& message, const std::string& at, ResultNames& names, ChatMessage& out) {
+Status ReadMessage(const JsonValue& message, const std::string& at, ResultNames& names,
+                   ChatMessage& out) {
   if (!message.is_object()) return BadType(at, "must be an object");
   RETURN_IF_ERROR(ReadRole(message, at, out.role));
   RETURN_IF_ERROR(ReadContent(message, at, out.role, out.parts));
@@ -213,7 +216,8 @@ Status ReadMessage(const JsonValue& message, const std::string& at, ResultNames&
   }
   if (out.role == Role::kTool || out.role == Role::kFunction) {
     std::string call_id, name;
-    if (const auto* id = message.Find("tool_call_id")) RETURN_IF_ERROR(ReadText(*id, at + ".tool_call_id", call_id));
+    if (const auto* id = message.Find("tool_call_id"))
+      RETURN_IF_ERROR(ReadText(*id, at + ".tool_call_id", call_id));
     if (const auto* own = message.Find("name")) RETURN_IF_ERROR(ReadText(*own, at + ".name", name));
     out.results = names.Split(out.parts, call_id, name);
   }
@@ -226,12 +230,13 @@ Status ReadMessages(const JsonValue& request, std::vector<ChatMessage>& out) {
   if (!messages->is_array()) return BadType("messages", "must be a list");
   const size_t count = messages->items.size();
   if (count < 1 || count > kMessagesMax) {
-    return BadValue("messages", "must have 1 to " + std::to_string(kMessagesMax) + " entries, got " +
-                                    std::to_string(count));
+    return BadValue("messages", "must have 1 to " + std::to_string(kMessagesMax) +
+                                    " entries, got " + std::to_string(count));
   }
   ResultNames names;
   for (size_t i = 0; i < count; ++i) {
-    RETURN_IF_ERROR(ReadMessage(messages->items[i], Indexed("messages", i), names, out.emplace_back()));
+    RETURN_IF_ERROR(
+        ReadMessage(messages->items[i], Indexed("messages", i), names, out.emplace_back()));
   }
   return Status::Ok();
 }
@@ -241,7 +246,8 @@ Status ReadMessages(const JsonValue& request, std::vector<ChatMessage>& out) {
 bool IsToolName(std::string_view name) {
   constexpr std::string_view kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-  return !name.empty() && name.size() <= kToolNameMax && name.find_first_not_of(kAllowed) == std::string_view::npos;
+  return !name.empty() && name.size() <= kToolNameMax &&
+         name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
 JsonValue Text(std::string text) {
@@ -259,16 +265,18 @@ JsonValue OpenAiForm(const JsonValue& function) {
   constexpr std::string_view kFirst[] = {"name", "description", "parameters"};
   for (const std::string_view key : kFirst) {
     const JsonValue* value = function.Find(key);
-    inner.members.emplace_back(key, value ? *value : JsonValue());
+    inner.members.push_back({std::string(key), value ? *value : JsonValue()});
   }
   for (const auto& member : function.members) {
-    if (member.first == "type") continue;
-    if (std::find(std::begin(kFirst), std::end(kFirst), member.first) == std::end(kFirst)) inner.members.push_back(member);
+    if (member.key == "type") continue;
+    if (std::find(std::begin(kFirst), std::end(kFirst), member.key) == std::end(kFirst)) {
+      inner.members.push_back(member);
+    }
   }
   JsonValue outer;
   outer.kind = JsonValue::Kind::kObject;
-  outer.members.emplace_back("type", Text("function"));
-  outer.members.emplace_back("function", std::move(inner));
+  outer.members.push_back({"type", Text("function")});
+  outer.members.push_back({"function", std::move(inner)});
   return outer;
 }
 
@@ -280,7 +288,7 @@ Status ReadTool(const JsonValue& tool, std::string at, bool openai_form, std::st
     if (!nested->is_object()) return BadType(at, "must be an object");
   }
   JsonValue function = nested ? *nested : tool;
-  std::erase_if(function.members, [](const auto& member) { return member.first == "strict"; });
+  std::erase_if(function.members, [](const auto& member) { return member.key == "strict"; });
   const JsonValue* name = function.Find("name");
   if (!name) return Missing(at + ".name");
   if (!name->is_string()) return BadType(at + ".name", "must be a string");
@@ -295,10 +303,12 @@ Status ReadTools(const JsonValue& request, bool openai_form, std::vector<std::st
   if (!tools) return Status::Ok();
   if (!tools->is_array()) return BadType("tools", "must be a list");
   if (tools->items.size() > kToolsMax) {
-    return BadValue("tools", "must have at most 128 entries, got " + std::to_string(tools->items.size()));
+    return BadValue("tools",
+                    "must have at most 128 entries, got " + std::to_string(tools->items.size()));
   }
   for (size_t i = 0; i < tools->items.size(); ++i) {
-    RETURN_IF_ERROR(ReadTool(tools->items[i], Indexed("tools", i), openai_form, out.emplace_back()));
+    RETURN_IF_ERROR(
+        ReadTool(tools->items[i], Indexed("tools", i), openai_form, out.emplace_back()));
   }
   return Status::Ok();
 }
@@ -314,7 +324,8 @@ Status ReadEnd(const JsonValue& request, const ChatOptions& options, Conversatio
   out.add_generation_prompt = prompt.value_or(options.add_generation_prompt && !out.open_end);
   if (!out.open_end) return Status::Ok();
   if (out.add_generation_prompt) {
-    return BadValue("add_generation_prompt", "must not be true together with continue_final_message");
+    return BadValue("add_generation_prompt",
+                    "must not be true together with continue_final_message");
   }
   if (out.messages.back().role != Role::kAssistant) {
     return BadValue("continue_final_message", "needs a last message of the role assistant");
@@ -329,7 +340,8 @@ Status Read(std::string_view request_json, const ChatOptions& options, Conversat
   JsonValue request;
   if (const JsonFault fault = ParseJson(request_json, request); !fault.ok()) {
     return {Code::kInvalidArgument, "INVALID_JSON",
-            "the request is not JSON: " + std::string(fault.what) + " at byte " + std::to_string(fault.at)};
+            "the request is not JSON: " + std::string(fault.what) + " at byte " +
+                std::to_string(fault.at)};
   }
   if (!request.is_object()) {
     return {Code::kInvalidArgument, "INVALID_JSON", "the request is not a JSON object"};

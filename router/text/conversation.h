@@ -16,7 +16,7 @@ struct ChatOptions {
   bool continue_final_message = false;
   bool add_generation_prompt_set = false;  // the client asked for it by name
   bool tools_excluded = false;             // tool_choice none, and the server leaves tools out then
-  bool tools_openai_form = false;          // the nested object with its nulls instead of the flat one
+  bool tools_openai_form = false;  // the nested object with its nulls instead of the flat one
 };
 
 enum class Role : uint8_t { kSystem, kUser, kAssistant, kTool, kFunction };
@@ -51,7 +51,7 @@ struct Conversation {
   std::vector<ChatMessage> messages;  // not empty
   std::vector<std::string> tools;     // one JSON text each
   bool add_generation_prompt = true;
-  bool open_end = false;              // the last message, an assistant's, stays open
+  bool open_end = false;  // the last message, an assistant's, stays open
 };
 
 // `request_json` is the body of a chat request; messages, tools, add_generation_prompt and

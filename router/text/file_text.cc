@@ -7,7 +7,8 @@ namespace levin {
 Result<std::string> ReadFileText(const std::filesystem::path& path, size_t bytes_max) {
   std::error_code failed;
   const auto bytes = std::filesystem::file_size(path, failed);
-  if (failed == std::errc::no_such_file_or_directory) return Error(NotFound(path.string() + " does not exist"));
+  if (failed == std::errc::no_such_file_or_directory)
+    return Error(NotFound(path.string() + " does not exist"));
   if (failed) return Error(InvalidArgument(path.string() + " cannot be read: " + failed.message()));
   if (bytes > bytes_max) {
     return Error(InvalidArgument(path.string() + " has " + std::to_string(bytes) +

@@ -13,7 +13,8 @@ constexpr std::string_view kTooBig = "a number beyond a double";
 // repr() of a Python float: shortest digits; exponent form below 1e-4 and from 1e16 on.
 std::string PythonDouble(double value) {
   char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
   const std::string_view printed(buffer, static_cast<size_t>(end - buffer));  // -d.ddde+xx
   const size_t e = printed.find('e');
   std::string_view mantissa = printed.substr(0, e);
@@ -29,7 +30,8 @@ std::string PythonDouble(double value) {
 
   std::string digits(1, mantissa.front());
   if (mantissa.size() > 2) digits += mantissa.substr(2);
-  if (exponent < 0) return out + "0." + std::string(static_cast<size_t>(-exponent) - 1, '0') + digits;
+  if (exponent < 0)
+    return out + "0." + std::string(static_cast<size_t>(-exponent) - 1, '0') + digits;
   const auto whole = static_cast<size_t>(exponent) + 1;
   if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
@@ -67,7 +69,7 @@ JsonPrintFault AppendArray(const JsonValue& value, std::string& out) {
 JsonPrintFault AppendObject(const JsonValue& value, std::string& out) {
   out += '{';
   for (const auto& [key, member] : value.members) {
-    if (&member != &value.members.front().second) out += ", ";
+    if (&member != &value.members.front().value) out += ", ";
     if (HasLoneSurrogate(key)) return {"", kSurrogate};
     AppendJsonString(key, out);
     out += ": ";
@@ -87,13 +89,27 @@ void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           out += "\\u00";
@@ -109,15 +125,22 @@ void AppendJsonString(std::string_view text, std::string& out) {
 
 JsonPrintFault AppendJson(const JsonValue& value, std::string& out) {
   switch (value.kind) {
-    case JsonValue::Kind::kNull: out += "null"; return {};
-    case JsonValue::Kind::kBool: out += value.boolean ? "true" : "false"; return {};
-    case JsonValue::Kind::kNumber: return AppendNumber(value.text, out);
+    case JsonValue::Kind::kNull:
+      out += "null";
+      return {};
+    case JsonValue::Kind::kBool:
+      out += value.boolean ? "true" : "false";
+      return {};
+    case JsonValue::Kind::kNumber:
+      return AppendNumber(value.text, out);
     case JsonValue::Kind::kString:
       if (HasLoneSurrogate(value.text)) return {"", kSurrogate};
       AppendJsonString(value.text, out);
       return {};
-    case JsonValue::Kind::kArray: return AppendArray(value, out);
-    case JsonValue::Kind::kObject: return AppendObject(value, out);
+    case JsonValue::Kind::kArray:
+      return AppendArray(value, out);
+    case JsonValue::Kind::kObject:
+      return AppendObject(value, out);
   }
   return {};
 }

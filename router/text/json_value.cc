@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "router/text/utf8.h"
 
@@ -34,7 +35,9 @@ class Parser final {
     return true;
   }
   void SkipSpace() {
-    while (!done() && (text_[pos_] == ' ' || text_[pos_] == '\n' || text_[pos_] == '\r' || text_[pos_] == '\t')) ++pos_;
+    while (!done() && (text_[pos_] == ' ' || text_[pos_] == '\n' || text_[pos_] == '\r' ||
+                       text_[pos_] == '\t'))
+      ++pos_;
   }
 
   bool Value(JsonValue& out, int depth) {
@@ -42,13 +45,24 @@ class Parser final {
     if (done()) return Fail("the text ends where a value is expected");
     if (depth > kJsonDepthMax) return Fail("nested too deep");
     switch (text_[pos_]) {
-      case '{': return Object(out, depth);
-      case '[': return Array(out, depth);
-      case '"': out.kind = JsonValue::Kind::kString; return String(out.text);
-      case 't': out.kind = JsonValue::Kind::kBool; out.boolean = true; return Word("true");
-      case 'f': out.kind = JsonValue::Kind::kBool; return Word("false");
-      case 'n': return Word("null");
-      default: return Number(out);
+      case '{':
+        return Object(out, depth);
+      case '[':
+        return Array(out, depth);
+      case '"':
+        out.kind = JsonValue::Kind::kString;
+        return String(out.text);
+      case 't':
+        out.kind = JsonValue::Kind::kBool;
+        out.boolean = true;
+        return Word("true");
+      case 'f':
+        out.kind = JsonValue::Kind::kBool;
+        return Word("false");
+      case 'n':
+        return Word("null");
+      default:
+        return Number(out);
     }
   }
 
@@ -83,7 +97,9 @@ class Parser final {
     if (pos_ + 4 > text_.size()) return std::nullopt;
     uint32_t value = 0;
     for (const char c : text_.substr(pos_, 4)) {
-      const int digit = IsDigit(c) ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+      const int digit = IsDigit(c)                               ? c - '0'
+                        : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                                 : -1;
       if (digit < 0) return std::nullopt;
       value = value << 4 | static_cast<uint32_t>(digit);
     }
@@ -112,16 +128,35 @@ class Parser final {
   bool Escape(std::string& out) {
     if (done()) return Fail("the text ends inside a string");
     switch (text_[pos_++]) {
-      case '"': out += '"'; return true;
-      case '\\': out += '\\'; return true;
-      case '/': out += '/'; return true;
-      case 'b': out += '\b'; return true;
-      case 'f': out += '\f'; return true;
-      case 'n': out += '\n'; return true;
-      case 'r': out += '\r'; return true;
-      case 't': out += '\t'; return true;
-      case 'u': return UnicodeEscape(out);
-      default: --pos_; return Fail("no such escape");
+      case '"':
+        out += '"';
+        return true;
+      case '\\':
+        out += '\\';
+        return true;
+      case '/':
+        out += '/';
+        return true;
+      case 'b':
+        out += '\b';
+        return true;
+      case 'f':
+        out += '\f';
+        return true;
+      case 'n':
+        out += '\n';
+        return true;
+      case 'r':
+        out += '\r';
+        return true;
+      case 't':
+        out += '\t';
+        return true;
+      case 'u':
+        return UnicodeEscape(out);
+      default:
+        --pos_;
+        return Fail("no such escape");
     }
   }
 
@@ -172,9 +207,9 @@ class Parser final {
       if (!Value(value, depth + 1)) return false;
       const auto [place, fresh] = places.emplace(key, out.members.size());
       if (fresh) {
-        out.members.emplace_back(std::move(key), std::move(value));
+        out.members.push_back({std::move(key), std::move(value)});
       } else {
-        out.members[place->second].second = std::move(value);
+        out.members[place->second].value = std::move(value);
       }
       SkipSpace();
     } while (Take(','));
@@ -201,7 +236,8 @@ JsonFault ParseJson(std::string_view text, JsonValue& out) {
 }
 
 bool HasLoneSurrogate(std::string_view text) {
-  for (size_t at = text.find('\xED'); at != std::string_view::npos; at = text.find('\xED', at + 1)) {
+  for (size_t at = text.find('\xED'); at != std::string_view::npos;
+       at = text.find('\xED', at + 1)) {
     if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0xA0) return true;
   }
   return false;

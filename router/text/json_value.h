@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace levin {
+
+struct JsonMember;
 
 struct JsonValue {
   enum class Kind : uint8_t { kNull, kBool, kNumber, kString, kArray, kObject };
@@ -19,7 +20,7 @@ struct JsonValue {
   // three bytes that UTF-8 would give it: HasLoneSurrogate.
   std::string text;
   std::vector<JsonValue> items;
-  std::vector<std::pair<std::string, JsonValue>> members;  // a repeated key: last value, first place
+  std::vector<JsonMember> members;  // a repeated key: last value, first place
 
   bool is_null() const { return kind == Kind::kNull; }
   bool is_bool() const { return kind == Kind::kBool; }
@@ -30,6 +31,11 @@ struct JsonValue {
 
   // The member, or nullptr when absent or null or this is no object.
   const JsonValue* Find(std::string_view key) const;
+};
+
+struct JsonMember {
+  std::string key;
+  JsonValue value;
 };
 
 inline constexpr int kJsonDepthMax = 256;

@@ -68,8 +68,10 @@ void OrderMarks(std::vector<utf8proc_int32_t>& codes) {
       ++begin;
       continue;
     }
-    const auto end = std::find_if(begin, codes.end(), [](auto code) { return CombiningClass(code) == 0; });
-    std::stable_sort(begin, end, [](auto a, auto b) { return CombiningClass(a) < CombiningClass(b); });
+    const auto end =
+        std::find_if(begin, codes.end(), [](auto code) { return CombiningClass(code) == 0; });
+    std::stable_sort(begin, end,
+                     [](auto a, auto b) { return CombiningClass(a) < CombiningClass(b); });
     begin = end;
   }
 }
@@ -77,9 +79,9 @@ void OrderMarks(std::vector<utf8proc_int32_t>& codes) {
 void AppendNormalised(std::string_view text, std::string& out) {
   std::vector<utf8proc_int32_t> codes = Decompose(text);
   OrderMarks(codes);
-  const auto count = utf8proc_normalize_utf32(
-      codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
-      static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+  const auto count =
+      utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
+                               static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
   CHECK(count >= 0, count);
   for (utf8proc_ssize_t i = 0; i < count; ++i) AppendUtf8(static_cast<char32_t>(codes[i]), out);
 }

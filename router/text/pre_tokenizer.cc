@@ -94,9 +94,7 @@ class Splitter final {
         return pos;
     }
   }
-  bool IsAscii(size_t pos, char lower) const {
-    return !done(pos) && (text_[pos] | 0x20) == lower;
-  }
+  bool IsAscii(size_t pos, char lower) const { return !done(pos) && (text_[pos] | 0x20) == lower; }
 
   // Alternative 3: one to three numbers, the first of which ends at `pos`.
   size_t Numbers(size_t pos) const {

@@ -31,7 +31,8 @@ bool HoldsCall(std::string_view text) {
 
 }  // namespace
 
-ReasoningParser::ReasoningParser(bool separate, ThinkStart start, ReplyWriter& out, ToolParser* tools)
+ReasoningParser::ReasoningParser(bool separate, ThinkStart start, ReplyWriter& out,
+                                 ToolParser* tools)
     : separate_(separate),
       out_(out),
       tools_(tools),
@@ -69,12 +70,18 @@ void ReasoningParser::Run() {
 
 bool ReasoningParser::Advance() {
   switch (state_) {
-    case State::kStart: return Start();
-    case State::kAfterOpen: return AfterOpen();
-    case State::kInside: return Inside();
-    case State::kHeldCall: return HeldCall();
-    case State::kAfterClose: return AfterClose();
-    case State::kNeverOpened: return NeverOpened();
+    case State::kStart:
+      return Start();
+    case State::kAfterOpen:
+      return AfterOpen();
+    case State::kInside:
+      return Inside();
+    case State::kHeldCall:
+      return HeldCall();
+    case State::kAfterClose:
+      return AfterClose();
+    case State::kNeverOpened:
+      return NeverOpened();
     case State::kAnswer:
       Content(rest());
       pos_ = buffer_.size();
@@ -130,7 +137,8 @@ bool ReasoningParser::Inside() {
     known_ = tag - pos_;
     return true;
   }
-  const bool may_go_on = behind.empty() || MayBecome(behind, kClose) || follows == Follows::kUnknown ||
+  const bool may_go_on = behind.empty() || MayBecome(behind, kClose) ||
+                         follows == Follows::kUnknown ||
                          (tools_ != nullptr && MayBecome(behind, kCalls));
   if (may_go_on && !final_) {
     known_ = tag - pos_;

@@ -18,7 +18,8 @@ enum class ThinkStart : uint8_t { kNone, kAfterTag, kInside };
 // One thread. `out` and `tools` (may be nullptr: no calls) must outlive it.
 class ReasoningParser final {
  public:
-  // `separate` false: the block stays in the content, verbatim, but is followed for the calls' sake.
+  // `separate` false: the block stays in the content, verbatim, but is followed for the calls'
+  // sake.
   ReasoningParser(bool separate, ThinkStart start, ReplyWriter& out, ToolParser* tools);
 
   void Push(std::string_view text);
@@ -33,7 +34,15 @@ class ReasoningParser final {
   size_t reasoning_bytes() const;
 
  private:
-  enum class State : uint8_t { kStart, kAfterOpen, kInside, kHeldCall, kAfterClose, kAnswer, kNeverOpened };
+  enum class State : uint8_t {
+    kStart,
+    kAfterOpen,
+    kInside,
+    kHeldCall,
+    kAfterClose,
+    kAnswer,
+    kNeverOpened
+  };
 
   void Run();
   bool Advance();
@@ -45,7 +54,7 @@ class ReasoningParser final {
   bool NeverOpened();
 
   std::string_view rest() const { return std::string_view(buffer_).substr(pos_); }
-  void Tag(size_t bytes);                // takes them: a tag, or newlines that go with one
+  void Tag(size_t bytes);  // takes them: a tag, or newlines that go with one
   void Reasoning(std::string_view text);
   void Content(std::string_view text);
   void CloseBlock(size_t newlines, size_t tag);
@@ -55,12 +64,12 @@ class ReasoningParser final {
   ToolParser* const tools_;
   State state_;
   bool final_ = false, cut_ = false;
-  std::string buffer_;       // text that was not understood yet
-  size_t pos_ = 0;           // in it, while Run runs
-  size_t known_ = 0;         // of its front, what need not be looked at again
-  bool line_start_ = true;   // kNeverOpened: the buffer begins a line
-  size_t pushed_ = 0;        // bytes in all
-  size_t closed_at_ = 0;     // bytes up to the end of the closing tag
+  std::string buffer_;      // text that was not understood yet
+  size_t pos_ = 0;          // in it, while Run runs
+  size_t known_ = 0;        // of its front, what need not be looked at again
+  bool line_start_ = true;  // kNeverOpened: the buffer begins a line
+  size_t pushed_ = 0;       // bytes in all
+  size_t closed_at_ = 0;    // bytes up to the end of the closing tag
 };
 
 }  // namespace levin

@@ -31,12 +31,14 @@ class M1Template final : public ChatTemplate {
       }
       if (IsResult(message)) {
         // Results that follow each other are one turn.
-        if (i == 0 || !IsResult(messages[i - 1])) out.Scaffold(kTurnBegin).Scaffold("tool name=tools\n");
+        if (i == 0 || !IsResult(messages[i - 1]))
+          out.Scaffold(kTurnBegin).Scaffold("tool name=tools\n");
         WriteResults(message, out);
         if (i + 1 == messages.size() || !IsResult(messages[i + 1])) out.Scaffold(kTurnEnd);
       }
     }
-    if (conversation.add_generation_prompt) out.Scaffold(kTurnBegin).Scaffold("ai name=assistant\n");
+    if (conversation.add_generation_prompt)
+      out.Scaffold(kTurnBegin).Scaffold("ai name=assistant\n");
     return std::move(out).Take();
   }
 
@@ -48,7 +50,10 @@ class M1Template final : public ChatTemplate {
       if (message.role == Role::kSystem) system += JoinedParts(message, "\n");
     }
     if (system.empty()) return;
-    out.Scaffold(kTurnBegin).Scaffold("system ai_setting=assistant\n").Content(system).Scaffold(kTurnEnd);
+    out.Scaffold(kTurnBegin)
+        .Scaffold("system ai_setting=assistant\n")
+        .Content(system)
+        .Scaffold(kTurnEnd);
   }
 
   void WriteTools(const Conversation& conversation, SegmentBuilder& out) const {
@@ -63,7 +68,10 @@ class M1Template final : public ChatTemplate {
   }
 
   static void WriteUser(const ChatMessage& message, SegmentBuilder& out) {
-    out.Scaffold(kTurnBegin).Scaffold("user name=user\n").Content(JoinedParts(message, "\n")).Scaffold(kTurnEnd);
+    out.Scaffold(kTurnBegin)
+        .Scaffold("user name=user\n")
+        .Content(JoinedParts(message, "\n"))
+        .Scaffold(kTurnEnd);
   }
 
   // The calls stand behind the text in the form that the model itself writes.
@@ -89,7 +97,11 @@ class M1Template final : public ChatTemplate {
 
   static void WriteResults(const ChatMessage& message, SegmentBuilder& out) {
     for (const ToolResult& result : message.results) {
-      out.Scaffold("tool name: ").Content(result.name).Scaffold("\ntool result: ").Content(result.text).Scaffold("\n\n");
+      out.Scaffold("tool name: ")
+          .Content(result.name)
+          .Scaffold("\ntool result: ")
+          .Content(result.text)
+          .Scaffold("\n\n");
     }
   }
 

@@ -42,7 +42,8 @@ class M1ToolsTemplate final : public ChatTemplate {
       const bool open = conversation.open_end && i + 1 == conversation.messages.size();
       WriteMessage(conversation.messages[i], open, out);
     }
-    if (conversation.add_generation_prompt) out.Scaffold(kTurnBegin).Scaffold("ai name=MiniMax AI\n");
+    if (conversation.add_generation_prompt)
+      out.Scaffold(kTurnBegin).Scaffold("ai name=MiniMax AI\n");
     return std::move(out).Take();
   }
 
@@ -105,7 +106,11 @@ class M1ToolsTemplate final : public ChatTemplate {
     }
     out.Scaffold("<tool_calls>\n");
     for (const HistoryCall& call : message.calls) {
-      out.Scaffold("{\"name\": \"").Content(call.name).Scaffold("\", \"arguments\": ").Content(call.arguments).Scaffold("}\n");
+      out.Scaffold("{\"name\": \"")
+          .Content(call.name)
+          .Scaffold("\", \"arguments\": ")
+          .Content(call.arguments)
+          .Scaffold("}\n");
     }
     out.Scaffold("</tool_calls>");
   }

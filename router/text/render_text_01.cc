@@ -19,10 +19,14 @@ class Text01Template final : public ChatTemplate {
     const size_t closed = messages.size() - (conversation.open_end ? 1 : 0);
     for (size_t i = 0; i < closed; ++i) WriteMessage(messages[i], out);
     for (const std::string& tool : conversation.tools) {
-      out.Scaffold(kTurnBegin).Scaffold("system function_setting=functions\n").Content(tool).Scaffold(kTurnEnd);
+      out.Scaffold(kTurnBegin)
+          .Scaffold("system function_setting=functions\n")
+          .Content(tool)
+          .Scaffold(kTurnEnd);
     }
     if (conversation.open_end) WriteAnswer(messages.back(), out);
-    if (conversation.add_generation_prompt) out.Scaffold(kTurnBegin).Scaffold("ai name=assistant\n");
+    if (conversation.add_generation_prompt)
+      out.Scaffold(kTurnBegin).Scaffold("ai name=assistant\n");
     return std::move(out).Take();
   }
 
@@ -52,7 +56,11 @@ class Text01Template final : public ChatTemplate {
     if (message.calls.empty()) return;
     out.Scaffold("<function_call>```typescript\n");
     for (const HistoryCall& call : message.calls) {
-      out.Scaffold("functions.").Content(call.name).Scaffold("(").Content(call.arguments).Scaffold(")\n");
+      out.Scaffold("functions.")
+          .Content(call.name)
+          .Scaffold("(")
+          .Content(call.arguments)
+          .Scaffold(")\n");
     }
     out.Scaffold("```");
   }

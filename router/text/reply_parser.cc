@@ -15,9 +15,12 @@ uint64_t RandomSeed() {
 
 std::unique_ptr<ToolParser> MakeTools(ToolFamily family, ReplyWriter& out) {
   switch (family) {
-    case ToolFamily::kNone: return nullptr;
-    case ToolFamily::kM1: return MakeM1ToolParser(out);
-    case ToolFamily::kText01: return MakeText01ToolParser(out);
+    case ToolFamily::kNone:
+      return nullptr;
+    case ToolFamily::kM1:
+      return MakeM1ToolParser(out);
+    case ToolFamily::kText01:
+      return MakeText01ToolParser(out);
   }
   return nullptr;
 }
@@ -37,7 +40,8 @@ ReplyParser::ReplyParser(const ReplyParserOptions& options)
 
 ReplyParser::~ReplyParser() = default;
 
-std::vector<ReplyPart> ReplyParser::Push(std::string_view text, std::span<const SpecialEvent> specials) {
+std::vector<ReplyPart> ReplyParser::Push(std::string_view text,
+                                         std::span<const SpecialEvent> specials) {
   size_t done = 0;
   for (const SpecialEvent& event : specials) {
     if (!tools_ || event.id != options_.function_call) continue;

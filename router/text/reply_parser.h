@@ -19,10 +19,10 @@
 namespace levin {
 
 struct ReplyParserOptions {
-  bool reasoning = false;           // the <think> block goes into its own field
-  bool include_reasoning = true;    // false: its text is dropped, its bytes still count
+  bool reasoning = false;                // the <think> block goes into its own field
+  bool include_reasoning = true;         // false: its text is dropped, its bytes still count
   ToolFamily tools = ToolFamily::kNone;  // kNone unless the request has tools and wants calls
-  bool parallel_tool_calls = true;  // false: only the first call is kept
+  bool parallel_tool_calls = true;       // false: only the first call is kept
   ThinkStart start = ThinkStart::kNone;  // where the prompt ends
   std::optional<TokenId> function_call;  // the id of <function_call>, for kText01
   std::optional<uint64_t> id_seed;       // of the ids of calls; drawn at random when absent

@@ -33,7 +33,8 @@ void ReplyWriter::Args(std::string_view fragment) {
 std::vector<ReplyPart> ReplyWriter::Take() { return std::exchange(parts_, {}); }
 
 std::string ReplyWriter::NewId() {
-  constexpr std::string_view kAlphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  constexpr std::string_view kAlphabet =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   std::string id = "call_";
   for (int i = 0; i < 24; ++i) {  // splitmix64
     uint64_t z = id_state_ += 0x9E3779B97F4A7C15u;

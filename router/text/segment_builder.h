@@ -18,7 +18,8 @@ class SegmentBuilder final {
  private:
   SegmentBuilder& Add(std::string_view text, bool scaffold) {
     if (text.empty()) return *this;
-    if (segments_.empty() || segments_.back().scaffold != scaffold) segments_.push_back({"", scaffold});
+    if (segments_.empty() || segments_.back().scaffold != scaffold)
+      segments_.push_back({"", scaffold});
     segments_.back().text += text;
     return *this;
   }

@@ -13,9 +13,9 @@
 namespace levin {
 
 struct TextStreamOptions {
-  std::vector<std::string> stop;     // none empty; valid UTF-8
-  bool skip_special_tokens = true;   // their spelling is not shown
-  bool include_stop = false;         // the matched stop string is shown
+  std::vector<std::string> stop;    // none empty; valid UTF-8
+  bool skip_special_tokens = true;  // their spelling is not shown
+  bool include_stop = false;        // the matched stop string is shown
 };
 
 // A special token beside the text, shown or not, so that a parser can see it.
@@ -66,8 +66,8 @@ class TextStream final {
   const TextStreamOptions options_;
   std::vector<Matcher> matchers_;
   Utf8Assembler characters_;
-  std::string held_;                     // characters not shown yet
-  std::vector<SpecialEvent> specials_;   // not given out yet; `at` counts from the front of held_
+  std::string held_;                    // characters not shown yet
+  std::vector<SpecialEvent> specials_;  // not given out yet; `at` counts from the front of held_
   bool stopped_ = false;
 };
 

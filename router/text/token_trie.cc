@@ -13,8 +13,8 @@ struct TokenTrie::Builder {
   const Tokens& tokens;
   TokenTrie& trie;
   std::vector<bool> base_taken{};
-  std::vector<uint16_t> room{};      // free units of each block
-  size_t first_open = 0;             // no block before has enough room to look at
+  std::vector<uint16_t> room{};  // free units of each block
+  size_t first_open = 0;         // no block before has enough room to look at
 
   void AddBlock() {
     trie.units_.resize(trie.units_.size() + 256);

@@ -23,7 +23,8 @@ std::vector<AddedToken> Select(const std::vector<AddedToken>& added, bool normal
 }
 
 // With the spelling that is looked for after NFC.
-std::vector<AddedToken> Normalised(std::vector<AddedToken> added, bool nfc, const CharTable& chars) {
+std::vector<AddedToken> Normalised(std::vector<AddedToken> added, bool nfc,
+                                   const CharTable& chars) {
   std::string storage;
   for (AddedToken& token : added) {
     if (nfc) token.content = std::string(ToNfc(token.content, chars, storage));
@@ -109,7 +110,8 @@ struct Tokenizer::Rules {
     if (nfc) text = ToNfc(text, chars, storage);
     if (after_nfc.empty()) return EncodeWords(text, out);
     size_t done = 0;
-    for (const AddedMatch& match : after_nfc.Find(text, [specials](const AddedToken& token, size_t, size_t) {
+    for (const AddedMatch& match :
+         after_nfc.Find(text, [specials](const AddedToken&token, size_t, size_t) {
            return specials || !token.special;
          })) {
       EncodeWords(text.substr(done, match.begin - done), out);
@@ -155,9 +157,10 @@ std::vector<TokenId> Tokenizer::EncodeSegments(std::span<const Segment> segments
     text += segment.text;
   }
   // What is found only after NFC has lost its place in the segments: no structure from it.
-  return rules_->Encode(text, false, [&scaffold](const AddedToken& token, size_t begin, size_t end) {
-    return !token.special || scaffold.Contain(begin, end);
-  });
+  return rules_->Encode(text, false,
+                        [&scaffold](const AddedToken& token, size_t begin, size_t end) {
+                          return !token.special || scaffold.Contain(begin, end);
+                        });
 }
 
 std::string_view Tokenizer::Bytes(TokenId id) const { return rules_->all.Bytes(id); }

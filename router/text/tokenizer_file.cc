@@ -1,9 +1,8 @@
 #include "router/text/tokenizer_file.h"
 
-#include <boost/json.hpp>
-
 #include <algorithm>
 #include <array>
+#include <boost/json.hpp>
 #include <initializer_list>
 #include <optional>
 #include <unordered_map>
@@ -55,7 +54,8 @@ class Rule final {
     return value_.is_string() ? std::optional(View(value_.get_string())) : std::nullopt;
   }
   std::optional<int64_t> id() const {
-    if (!value_.is_int64() || value_.get_int64() < 0 || value_.get_int64() > kIdMax) return std::nullopt;
+    if (!value_.is_int64() || value_.get_int64() < 0 || value_.get_int64() > kIdMax)
+      return std::nullopt;
     return value_.get_int64();
   }
   const json::array* array() const { return value_.if_array(); }
@@ -182,7 +182,8 @@ class ModelReader final {
       return true;
     }
     const json::array* pair = rule.array();
-    if (!pair || pair->size() != 2 || !(*pair)[0].is_string() || !(*pair)[1].is_string()) return false;
+    if (!pair || pair->size() != 2 || !(*pair)[0].is_string() || !(*pair)[1].is_string())
+      return false;
     left = View((*pair)[0].get_string());
     right = View((*pair)[1].get_string());
     return true;
@@ -267,7 +268,8 @@ Status CheckPreTokenizer(const Rule& pre) {
   if (!kept) return split.Unknown("behavior Removed with invert true, or Isolated");
   RETURN_IF_ERROR(bytes.KnowsOnly({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
   if (!bytes.has_type("ByteLevel")) return bytes["type"].Unknown("\"ByteLevel\"");
-  if (bytes["add_prefix_space"].boolean() != false) return bytes["add_prefix_space"].Unknown("false");
+  if (bytes["add_prefix_space"].boolean() != false)
+    return bytes["add_prefix_space"].Unknown("false");
   if (bytes["use_regex"].boolean() != false) return bytes["use_regex"].Unknown("false");
   return Status::Ok();
 }

@@ -41,11 +41,16 @@ class M1ToolParser final : public ToolParser {
   // False: what is left must wait for more text.
   bool Advance() {
     switch (state_) {
-      case State::kOutside: return Outside();
-      case State::kOpened: return Opened();
-      case State::kObject: return Object();
-      case State::kBetween: return Between();
-      case State::kOther: return Other();
+      case State::kOutside:
+        return Outside();
+      case State::kOpened:
+        return Opened();
+      case State::kObject:
+        return Object();
+      case State::kBetween:
+        return Between();
+      case State::kOther:
+        return Other();
     }
     return false;
   }
@@ -260,13 +265,13 @@ class M1ToolParser final : public ToolParser {
   size_t blanks_ = 0;         // how much of its front is known to be whitespace
   bool drop_blanks_ = false;  // whitespace behind a block goes
   // The block.
-  std::string space_;         // before its tag
-  std::string raw_;           // while it has no call: all of it, but for the object at work
-  std::string other_;         // while it has no call: the text in it
-  std::string tail_;          // whitespace at the end of other text
+  std::string space_;  // before its tag
+  std::string raw_;    // while it has no call: all of it, but for the object at work
+  std::string other_;  // while it has no call: the text in it
+  std::string tail_;   // whitespace at the end of other text
   bool has_call_ = false;
   CallScanner call_;
-  std::string object_;        // its bytes while it is not committed
+  std::string object_;  // its bytes while it is not committed
 };
 
 }  // namespace

@@ -40,7 +40,9 @@ class Head final {
     if (!any_language && language != kLanguage) {
       return done() && MayBecome(language, kLanguage) ? Match::kMaybe : Match::kNo;
     }
-    while (!done() && (text_[pos_] == ' ' || text_[pos_] == '\t') && pos_ - begin <= 2 * kGapBytesMax) ++pos_;
+    while (!done() && (text_[pos_] == ' ' || text_[pos_] == '\t') &&
+           pos_ - begin <= 2 * kGapBytesMax)
+      ++pos_;
     if (!done() && text_[pos_] == '\r') ++pos_;
     if (done()) return Match::kMaybe;
     return text_[pos_++] == '\n' ? Match::kYes : Match::kNo;
@@ -85,7 +87,8 @@ class Text01ToolParser final : public ToolParser {
   }
 
   void OnFunctionCall() override {
-    if (state_ == State::kOutside && buffer_.find_first_not_of(" \n\r\t\v\f") != std::string::npos) {
+    if (state_ == State::kOutside &&
+        buffer_.find_first_not_of(" \n\r\t\v\f") != std::string::npos) {
       out_.Content(std::exchange(buffer_, {}));  // the beginning of a fence that ended
     }
     if (state_ == State::kOther) out_.Aside(std::exchange(tail_, {}));
@@ -105,7 +108,14 @@ class Text01ToolParser final : public ToolParser {
   bool in_block() const override { return state_ != State::kOutside; }
 
  private:
-  enum class State : uint8_t { kOutside, kAfterToken, kArguments, kAfterArguments, kBetween, kOther };
+  enum class State : uint8_t {
+    kOutside,
+    kAfterToken,
+    kArguments,
+    kAfterArguments,
+    kBetween,
+    kOther
+  };
 
   void Run() {
     while (pos_ < buffer_.size() && Advance()) {
@@ -116,12 +126,18 @@ class Text01ToolParser final : public ToolParser {
 
   bool Advance() {
     switch (state_) {
-      case State::kOutside: return Outside();
-      case State::kAfterToken: return AfterToken();
-      case State::kArguments: return Arguments();
-      case State::kAfterArguments: return AfterArguments();
-      case State::kBetween: return Between();
-      case State::kOther: return Other();
+      case State::kOutside:
+        return Outside();
+      case State::kAfterToken:
+        return AfterToken();
+      case State::kArguments:
+        return Arguments();
+      case State::kAfterArguments:
+        return AfterArguments();
+      case State::kBetween:
+        return Between();
+      case State::kOther:
+        return Other();
     }
     return false;
   }
@@ -289,7 +305,7 @@ class Text01ToolParser final : public ToolParser {
   bool drop_blanks_ = false;  // whitespace behind a block goes
   bool fenced_ = false;       // the block began with a fence
   ArgumentScanner scanner_;
-  std::string tail_;          // whitespace at the end of other text
+  std::string tail_;  // whitespace at the end of other text
 };
 
 }  // namespace

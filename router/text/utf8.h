@@ -38,8 +38,8 @@ class Utf8Assembler final {
  private:
   void PushByte(unsigned char byte, std::string& out);
 
-  std::string held_;      // a proper prefix of a well-formed character
-  int missing_ = 0;       // bytes that it still needs
+  std::string held_;                        // a proper prefix of a well-formed character
+  int missing_ = 0;                         // bytes that it still needs
   unsigned char low_ = 0x80, high_ = 0xBF;  // what the next byte must lie in
 };
 

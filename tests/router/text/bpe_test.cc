@@ -51,7 +51,8 @@ void ExpectMatchingEqualsMerging(const Loaded& loaded, int pieces, uint32_t seed
     loaded.bpe.EncodeByMerging(piece, merged);
     loaded.bpe.Encode(piece, nullptr, matched);
     loaded.bpe.Encode(piece, &memo, remembered);
-    ASSERT_EQ(matched, merged) << "seed " << seed << ", piece " << i << ": " << ::testing::PrintToString(piece);
+    ASSERT_EQ(matched, merged) << "seed " << seed << ", piece " << i << ": "
+                               << ::testing::PrintToString(piece);
     ASSERT_EQ(remembered, merged) << "seed " << seed << ", piece " << i;
   }
 }
@@ -64,7 +65,9 @@ TEST(Bpe, MatchingGivesWhatMergingGivesForTheDemo) {
 
 TEST(Bpe, MatchingGivesWhatMergingGivesForTheVendor) {
   const auto path = VendorFile("tokenizer/m1/tokenizer.json");
-  if (path.empty()) GTEST_SKIP() << "SKIPPED 40000 random pieces: tokenizer/m1/tokenizer.json of MiniMax-M1 is not here";
+  if (path.empty())
+    GTEST_SKIP()
+        << "SKIPPED 40000 random pieces: tokenizer/m1/tokenizer.json of MiniMax-M1 is not here";
   const auto file = ReadTokenizerFile(path);
   ASSERT_TRUE(file) << file.error().message();
   ExpectMatchingEqualsMerging(Loaded(*file), 40000, 2);
@@ -73,10 +76,16 @@ TEST(Bpe, MatchingGivesWhatMergingGivesForTheVendor) {
 // A short merge list with ids out of order, a token that merging never makes, and a repeated merge.
 TokenizerFile Disordered() {
   TokenizerFile file;
-  for (int byte = 0; byte < 256; ++byte) file.vocabulary.push_back({500 + byte, std::string(1, static_cast<char>(byte))});
+  for (int byte = 0; byte < 256; ++byte)
+    file.vocabulary.push_back({500 + byte, std::string(1, static_cast<char>(byte))});
   const auto id = [](char c) { return 500 + static_cast<unsigned char>(c); };
-  file.vocabulary.insert(file.vocabulary.end(), {{9, "bc"}, {3, "ab"}, {7, "abc"}, {1, "aa"}, {2, "abcd"}});
-  file.merges = {{id('b'), id('c'), 9}, {id('a'), id('b'), 3}, {3, id('c'), 7}, {id('a'), id('a'), 1}, {3, id('c'), 7}};
+  file.vocabulary.insert(file.vocabulary.end(),
+                         {{9, "bc"}, {3, "ab"}, {7, "abc"}, {1, "aa"}, {2, "abcd"}});
+  file.merges = {{id('b'), id('c'), 9},
+                 {id('a'), id('b'), 3},
+                 {3, id('c'), 7},
+                 {id('a'), id('a'), 1},
+                 {3, id('c'), 7}};
   return file;
 }
 
@@ -88,7 +97,8 @@ std::vector<TokenId> Encode(const TokenizerFile& file, std::string_view piece) {
 
 TEST(Bpe, RanksDecideNotIds) {
   const TokenizerFile file = Disordered();
-  EXPECT_EQ(Encode(file, "abc"), (std::vector<TokenId>{597, 9}));  // b+c before a+b: "abc" is never made
+  EXPECT_EQ(Encode(file, "abc"),
+            (std::vector<TokenId>{597, 9}));  // b+c before a+b: "abc" is never made
   EXPECT_EQ(Encode(file, "ab"), (std::vector<TokenId>{3}));
   EXPECT_EQ(Encode(file, "aaa"), (std::vector<TokenId>{1, 597}));  // the left one of equal pairs
   EXPECT_EQ(Encode(file, "aaab"), (std::vector<TokenId>{1, 3}));
@@ -119,11 +129,14 @@ TEST(Nfc, ComposesAndOrdersWhatNeedsIt) {
   const auto nfc = [&](std::string_view text) { return std::string(ToNfc(text, table, storage)); };
   EXPECT_EQ(nfc("plain"), "plain");
   EXPECT_EQ(nfc("e\xCC\x81z"), "\xC3\xA9z");
-  EXPECT_EQ(nfc("\xE2\x84\xAB"), "\xC3\x85");                           // angstrom sign
-  EXPECT_EQ(nfc("q\xCC\x87\xCC\xA3"), "q\xCC\xA3\xCC\x87");             // dot below before dot above
+  EXPECT_EQ(nfc("\xE2\x84\xAB"), "\xC3\x85");                // angstrom sign
+  EXPECT_EQ(nfc("q\xCC\x87\xCC\xA3"), "q\xCC\xA3\xCC\x87");  // dot below before dot above
   EXPECT_EQ(nfc("\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB"), "\xED\x95\x9C");  // jamo
-  EXPECT_EQ(nfc("\xE0\xA5\x98"), "\xE0\xA4\x95\xE0\xA4\xBC");           // excluded from composition
-  EXPECT_EQ(nfc("\xCC\x81" "a"), "\xCC\x81" "a");
+  EXPECT_EQ(nfc("\xE0\xA5\x98"), "\xE0\xA4\x95\xE0\xA4\xBC");  // excluded from composition
+  EXPECT_EQ(nfc("\xCC\x81"
+                "a"),
+            "\xCC\x81"
+            "a");
 }
 
 TEST(PreTokenizer, WhitespaceIsThePropertyAndNothingElse) {
@@ -133,9 +146,15 @@ TEST(PreTokenizer, WhitespaceIsThePropertyAndNothingElse) {
     for (size_t at = 0; at < text.size(); at = PreTokenEnd(text, at, table)) ++pieces;
     return pieces;
   };
-  EXPECT_EQ(count("a\xC2\x85\xC2\x85" "b"), 3u);        // U+0085 is whitespace: one stays with b
-  EXPECT_EQ(count("a\xE1\xA0\x8E" "b"), 2u);            // U+180E is not
-  EXPECT_EQ(count("a\xEF\xBB\xBF" "b"), 2u);            // nor is U+FEFF
+  EXPECT_EQ(count("a\xC2\x85\xC2\x85"
+                  "b"),
+            3u);  // U+0085 is whitespace: one stays with b
+  EXPECT_EQ(count("a\xE1\xA0\x8E"
+                  "b"),
+            2u);  // U+180E is not
+  EXPECT_EQ(count("a\xEF\xBB\xBF"
+                  "b"),
+            2u);  // nor is U+FEFF
   EXPECT_EQ(count("1234567"), 3u);
   EXPECT_EQ(count("x \n\n  y"), 4u);
   EXPECT_EQ(count("don't DON'T don'\xC5\xBF"), 3u);

@@ -1,14 +1,13 @@
 // A tokenizer folder for tests: 256 bytes, a few merges, added tokens with any flags.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include <boost/json.hpp>
-#include <gtest/gtest.h>
 
 #include "router/text/tokenizer.h"
 #include "router/text/utf8.h"
@@ -33,7 +32,8 @@ class TokenizerFolder final {
   // Ids count from 2000 on.
   void Add(std::string_view content, std::initializer_list<std::string_view> flags) {
     auto& added = json.at("added_tokens").as_array();
-    boost::json::object token{{"id", 2000 + static_cast<int64_t>(added.size())}, {"content", boost::json::string(content.data(), content.size())}};
+    boost::json::object token{{"id", 2000 + static_cast<int64_t>(added.size())},
+                              {"content", boost::json::string(content.data(), content.size())}};
     for (const char* flag : {"single_word", "lstrip", "rstrip", "normalized", "special"}) {
       token[flag] = std::find(flags.begin(), flags.end(), flag) != flags.end();
     }

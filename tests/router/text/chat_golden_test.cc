@@ -1,9 +1,8 @@
-#include <algorithm>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
-
-#include <gmock/gmock.h>
 
 #include "router/text/chat_template.h"
 #include "router/text/tokenizer.h"
@@ -43,9 +42,11 @@ class TemplateFolder final {
            ("levin_chat_" + std::to_string(::getpid()) + "_" + config.filename().string());
     std::filesystem::create_directories(dir_);
     const auto demo = std::filesystem::path(LEVIN_SOURCE_DIR) / "models/levin-demo/tokenizer.json";
-    std::filesystem::copy_file(demo, dir_ / "tokenizer.json", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(demo, dir_ / "tokenizer.json",
+                               std::filesystem::copy_options::overwrite_existing);
     if (!config.empty()) {
-      std::filesystem::copy_file(config, dir_ / "tokenizer_config.json", std::filesystem::copy_options::overwrite_existing);
+      std::filesystem::copy_file(config, dir_ / "tokenizer_config.json",
+                                 std::filesystem::copy_options::overwrite_existing);
     }
   }
   ~TemplateFolder() { std::filesystem::remove_all(dir_); }
@@ -61,8 +62,9 @@ struct Chosen {
 };
 
 void Choose(const Family& family, Chosen& chosen) {
-  const auto config = family.config.empty() ? std::filesystem::path()
-                                            : VendorFile("tokenizer/m1/" + std::string(family.config));
+  const auto config = family.config.empty()
+                          ? std::filesystem::path()
+                          : VendorFile("tokenizer/m1/" + std::string(family.config));
   const TemplateFolder folder(config);
   Result<Tokenizer> tokenizer = Tokenizer::Load(folder.path());
   ASSERT_TRUE(tokenizer) << tokenizer.error().message();
@@ -92,8 +94,10 @@ TEST_P(ChatGolden, RendersEveryCaseByteForByteAndToTheSameIds) {
   for (const auto& path : GoldenFiles("chat", family.file)) {
     const auto file = ParseJson(ReadAll(path));
     const auto& list = file.as_array();
-    if (family.file == "minimax-m1-quoted.json" && VendorFile("tokenizer/m1/tokenizer_config.quoted.json").empty()) {
-      GTEST_SKIP() << "SKIPPED " << list.size() << " golden cases: tokenizer_config.quoted.json of MiniMax-M1 is not here";
+    if (family.file == "minimax-m1-quoted.json" &&
+        VendorFile("tokenizer/m1/tokenizer_config.quoted.json").empty()) {
+      GTEST_SKIP() << "SKIPPED " << list.size()
+                   << " golden cases: tokenizer_config.quoted.json of MiniMax-M1 is not here";
     }
     Chosen chosen;
     Choose(family, chosen);
@@ -120,12 +124,15 @@ TEST_P(ChatGolden, RendersEveryCaseByteForByteAndToTheSameIds) {
       if (!vendor) continue;
       EXPECT_EQ(vendor->EncodeSegments(*segments), Ids(object.at("expected_ids"))) << name;
       const auto* open = object.if_contains("expected_ids_specials_in_content");
-      EXPECT_EQ(vendor->Encode(text, SpecialTokens::kRecognised), Ids(open ? *open : object.at("expected_ids"))) << name;
+      EXPECT_EQ(vendor->Encode(text, SpecialTokens::kRecognised),
+                Ids(open ? *open : object.at("expected_ids")))
+          << name;
       ++encoded;
     }
   }
   std::cout << family.file << ": " << cases << " texts, " << encoded << " id lists\n";
-  if (encoded < cases) std::cout << "SKIPPED " << cases - encoded << " id lists: no vendor tokenizer here\n";
+  if (encoded < cases)
+    std::cout << "SKIPPED " << cases - encoded << " id lists: no vendor tokenizer here\n";
   EXPECT_GT(cases, 0u);
 }
 
@@ -142,7 +149,8 @@ std::string CodeOf(const Status& status) {
 
 bool Contains(const boost::json::value& list, std::string_view text) {
   const auto& items = list.as_array();
-  return std::any_of(items.begin(), items.end(), [text](const auto& item) { return Text(item) == text; });
+  return std::any_of(items.begin(), items.end(),
+                     [text](const auto& item) { return Text(item) == text; });
 }
 
 TEST(ChatGolden, RefusesEveryBadRequestNamingTheField) {
@@ -158,8 +166,10 @@ TEST(ChatGolden, RefusesEveryBadRequestNamingTheField) {
         const auto segments = chosen.chat_template->Render(Text(item.at("request")), {});
         ASSERT_FALSE(segments) << name;
         EXPECT_EQ(segments.error().code(), Code::kInvalidArgument) << name;
-        EXPECT_TRUE(Contains(item.at("param"), segments.error().param())) << name << ": " << segments.error().param();
-        EXPECT_TRUE(Contains(item.at("code"), CodeOf(segments.error()))) << name << ": " << segments.error().reason();
+        EXPECT_TRUE(Contains(item.at("param"), segments.error().param()))
+            << name << ": " << segments.error().param();
+        EXPECT_TRUE(Contains(item.at("code"), CodeOf(segments.error())))
+            << name << ": " << segments.error().reason();
         EXPECT_NE(segments.error().message(), "") << name;
         ++cases;
       }
@@ -202,7 +212,8 @@ TEST(ChatTemplate, SaysWhichNamesThereAre) {
 
 TEST(ChatTemplate, KnowsWhetherTheReplyBeginsInItsReasoning) {
   const auto ends = [](std::string text, bool scaffold) {
-    const Segment segments[] = {{"<beginning_of_sentence>ai name=assistant\n", true}, {std::move(text), scaffold}};
+    const Segment segments[] = {{"<beginning_of_sentence>ai name=assistant\n", true},
+                                {std::move(text), scaffold}};
     return EndsInThinkBlock(segments);
   };
   EXPECT_TRUE(ends("<think>\nFirst,", false));

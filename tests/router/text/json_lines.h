@@ -1,15 +1,15 @@
 // Golden files: JSON, one value a line or one array.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <boost/json.hpp>
-#include <gtest/gtest.h>
 
 #include "common/base/types.h"
 #include "tests/support/golden.h"
@@ -47,7 +47,8 @@ inline std::vector<TokenId> Ids(const boost::json::value& value) {
 }
 
 // The golden files of that name (relative to a golden root) in every root.
-inline std::vector<std::filesystem::path> GoldenFiles(std::string_view folder, std::string_view name) {
+inline std::vector<std::filesystem::path> GoldenFiles(std::string_view folder,
+                                                      std::string_view name) {
   std::vector<std::filesystem::path> files;
   for (const auto& dir : GoldenDirs(folder)) {
     std::error_code ignored;

@@ -23,8 +23,12 @@ struct Joined {
   void Add(const std::vector<ReplyPart>& parts) {
     for (const ReplyPart& part : parts) {
       switch (part.kind) {
-        case ReplyPart::Kind::kContent: content += part.text; break;
-        case ReplyPart::Kind::kReasoning: reasoning += part.text; break;
+        case ReplyPart::Kind::kContent:
+          content += part.text;
+          break;
+        case ReplyPart::Kind::kReasoning:
+          reasoning += part.text;
+          break;
         case ReplyPart::Kind::kToolStart:
           EXPECT_EQ(part.index, static_cast<int32_t>(calls.size()));
           EXPECT_EQ(part.id.size(), 29u);
@@ -93,7 +97,8 @@ class Feeder final {
     std::string text;
     std::vector<SpecialEvent> specials;
     while (fed_ <= end) {
-      while (next_ < scene_.events.size() && scene_.events[next_].at <= fed_ && scene_.events[next_].at < end + 1) {
+      while (next_ < scene_.events.size() && scene_.events[next_].at <= fed_ &&
+             scene_.events[next_].at < end + 1) {
         specials.push_back({scene_.events[next_++].id, text.size()});
       }
       if (fed_ == end) break;
@@ -113,7 +118,8 @@ class Feeder final {
   size_t fed_ = 0, next_ = 0;
 };
 
-void ExpectReply(const Feeder& feeder, const Scene& scene, const boost::json::value& expected, const std::string& split) {
+void ExpectReply(const Feeder& feeder, const Scene& scene, const boost::json::value& expected,
+                 const std::string& split) {
   SCOPED_TRACE(scene.name + ", split " + split);
   const auto& reasoning = expected.at("reasoning");
   EXPECT_EQ(feeder.joined.reasoning, reasoning.is_null() ? "" : Text(reasoning));
@@ -124,13 +130,19 @@ void ExpectReply(const Feeder& feeder, const Scene& scene, const boost::json::va
   for (const auto& call : expected.at("tool_calls").as_array()) {
     calls.push_back({Text(call.at("name")), Text(call.at("arguments"))});
   }
-  EXPECT_TRUE(feeder.joined.calls == calls) << ::testing::PrintToString(feeder.joined.calls.size()) << " calls"
-                                            << (feeder.joined.calls.empty() ? "" : ", first " + feeder.joined.calls[0].name + feeder.joined.calls[0].arguments);
-  const std::string finish = scene.end == FinishReason::kLength ? "length" : feeder.parser().ends_in_tool_calls() ? "tool_calls" : "stop";
+  EXPECT_TRUE(feeder.joined.calls == calls)
+      << ::testing::PrintToString(feeder.joined.calls.size()) << " calls"
+      << (feeder.joined.calls.empty()
+              ? ""
+              : ", first " + feeder.joined.calls[0].name + feeder.joined.calls[0].arguments);
+  const std::string finish = scene.end == FinishReason::kLength     ? "length"
+                             : feeder.parser().ends_in_tool_calls() ? "tool_calls"
+                                                                    : "stop";
   EXPECT_EQ(finish, Text(expected.at("finish_reason")));
 }
 
-void RunSplit(const Scene& scene, const boost::json::value& expected, const std::vector<size_t>& ends, const std::string& split) {
+void RunSplit(const Scene& scene, const boost::json::value& expected,
+              const std::vector<size_t>& ends, const std::string& split) {
   Feeder feeder(scene);
   for (const size_t end : ends) feeder.FeedTo(end);
   feeder.FeedTo(scene.output.size());
@@ -152,7 +164,8 @@ TEST(ReplyParserGolden, EverySplitOfEveryOutputGivesTheSameReply) {
         for (size_t end = piece; end < size; end += piece) ends.push_back(end);
         RunSplit(scene, expected, ends, "in pieces of " + std::to_string(piece));
       }
-      for (size_t at = 1; at < size; ++at) RunSplit(scene, expected, {at}, "at " + std::to_string(at));
+      for (size_t at = 1; at < size; ++at)
+        RunSplit(scene, expected, {at}, "at " + std::to_string(at));
       splits += 6 + (size > 0 ? size - 1 : 0);
       ++cases;
       ASSERT_FALSE(HasFailure()) << scene.name;
@@ -175,8 +188,10 @@ TEST(ReplyParserGolden, NothingIsHeldThatCannotBecomeAMarker) {
         const auto bytes = static_cast<size_t>(point.at("after_bytes").as_int64());
         for (size_t end = 1; end <= bytes; ++end) feeder.FeedTo(end);
         SCOPED_TRACE(scene.name + " after " + std::to_string(bytes));
-        EXPECT_GE(feeder.joined.reasoning.size(), static_cast<size_t>(point.at("reasoning").as_int64()));
-        EXPECT_GE(feeder.joined.content.size(), static_cast<size_t>(point.at("content").as_int64()));
+        EXPECT_GE(feeder.joined.reasoning.size(),
+                  static_cast<size_t>(point.at("reasoning").as_int64()));
+        EXPECT_GE(feeder.joined.content.size(),
+                  static_cast<size_t>(point.at("content").as_int64()));
         EXPECT_GE(feeder.joined.arguments(), static_cast<size_t>(point.at("arguments").as_int64()));
         ++points;
       }

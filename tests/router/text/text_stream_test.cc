@@ -58,9 +58,11 @@ TEST_F(TextStreamTest, CanShowTheStopString) {
 
 TEST_F(TextStreamTest, PassesOverStopStringsThatEndBeforeTheLeastLength) {
   EXPECT_EQ(Trace({{"bc"}}, "abcbc", 3), "a.bc..!bc|");
-  EXPECT_EQ(Trace({{"bc"}}, "abcd", 2), "a..!bc|");    // ends in a checked token
+  EXPECT_EQ(Trace({{"bc"}}, "abcd", 2), "a..!bc|");  // ends in a checked token
   EXPECT_EQ(Trace({{"aa"}}, "aaab", 2), ".a.!aa|");
-  EXPECT_EQ(Trace({{"aa"}}, "aab", 2), ".a" "ab|");
+  EXPECT_EQ(Trace({{"aa"}}, "aab", 2),
+            ".a"
+            "ab|");
 }
 
 TEST_F(TextStreamTest, FindsAStopStringInsideOneToken) {
@@ -79,7 +81,11 @@ TEST_F(TextStreamTest, StopStringsMayHaveCharactersOfSeveralBytes) {
 }
 
 TEST_F(TextStreamTest, BadBytesAreReplacedAtOnceAndUnfinishedOnesDropped) {
-  EXPECT_EQ(Trace({}, "\xE2\x82" "A"), "..\xEF\xBF\xBD" "A|");
+  EXPECT_EQ(Trace({},
+                  "\xE2\x82"
+                  "A"),
+            "..\xEF\xBF\xBD"
+            "A|");
   EXPECT_EQ(Trace({}, "\xED\xA0\x80"), ".\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD|");
   EXPECT_EQ(Trace({}, "\xF0\x9F\x9A"), "...|");
 }

@@ -2,11 +2,10 @@
 //   router_text_tokenizer_bench [MODEL_DIR [prose|code|zh]]
 // "first" is the first call in a fresh process, "repeated" the best of five. Compare with
 // bench_tokenizers.py in the same run: only ratios mean something on a busy machine.
-#include <ctime>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "router/text/sha256.h"
 #include "router/text/tokenizer.h"
@@ -40,8 +39,8 @@ void Run(const Tokenizer& tokenizer, const char* name) {
     std::string bytes(ids.size() * 4, '\0');
     std::memcpy(bytes.data(), ids.data(), bytes.size());
     const double mb = static_cast<double>(text.size()) / 1e6;
-    std::printf("%-6s first %6.1f MB/s, repeated %6.1f MB/s, %zu ids, sha256 %s\n", name, mb / first,
-                mb / best, ids.size(), Sha256Hex(bytes).c_str());
+    std::printf("%-6s first %6.1f MB/s, repeated %6.1f MB/s, %zu ids, sha256 %s\n", name,
+                mb / first, mb / best, ids.size(), Sha256Hex(bytes).c_str());
   }
 }
 
@@ -51,7 +50,8 @@ void Run(const Tokenizer& tokenizer, const char* name) {
 int main(int argc, char** argv) {
   using namespace levin;
   const auto vendor = levin::testing::VendorFile("tokenizer/m1/tokenizer.json");
-  const std::filesystem::path dir = argc > 1 ? std::filesystem::path(argv[1]) : vendor.parent_path();
+  const std::filesystem::path dir =
+      argc > 1 ? std::filesystem::path(argv[1]) : vendor.parent_path();
   const double begin = CpuSeconds();
   const Result<Tokenizer> tokenizer = Tokenizer::Load(dir);
   if (!tokenizer) return std::fprintf(stderr, "%s\n", tokenizer.error().message().c_str()), 1;

@@ -39,7 +39,8 @@ TEST(TokenizerGolden, EveryVectorGivesItsIds) {
       ASSERT_EQ(vendor->Encode(text, SpecialTokens::kRecognised), ids)
           << boost::json::serialize(line.at("text")) << " of group " << line.at("group");
       const auto found = plain.find(text);
-      ASSERT_EQ(vendor->Encode(text, SpecialTokens::kPlainText), found == plain.end() ? ids : found->second)
+      ASSERT_EQ(vendor->Encode(text, SpecialTokens::kPlainText),
+                found == plain.end() ? ids : found->second)
           << "as plain text: " << boost::json::serialize(line.at("text"));
       ++cases;
     }
@@ -62,9 +63,11 @@ TEST(TokenizerGolden, DecodingShowsEachCharacterWithItsLastByte) {
       const auto& pieces = line.at("pieces").as_array();
       ASSERT_EQ(pieces.size(), ids.size());
       for (size_t i = 0; i < ids.size(); ++i) {
-        if (!options.skip_special_tokens || !vendor->IsSpecial(ids[i])) bytes += vendor->Bytes(ids[i]);
+        if (!options.skip_special_tokens || !vendor->IsSpecial(ids[i]))
+          bytes += vendor->Bytes(ids[i]);
         const std::string text = stream.Push(ids[i]).text;
-        ASSERT_EQ(text, Text(pieces[i])) << "token " << i << " of " << boost::json::serialize(line.at("ids"));
+        ASSERT_EQ(text, Text(pieces[i]))
+            << "token " << i << " of " << boost::json::serialize(line.at("ids"));
         joined += text;
       }
       ASSERT_EQ(bytes, Unhex(Text(line.at("bytes"))));
@@ -86,7 +89,8 @@ TEST(TokenizerGolden, TokensThatAreTextDecodeToTextAndBack) {
     const std::string_view bytes = vendor->Bytes(id);
     if (!IsValidUtf8(bytes)) continue;
     std::string back;
-    for (const TokenId part : vendor->Encode(bytes, SpecialTokens::kRecognised)) back += vendor->Bytes(part);
+    for (const TokenId part : vendor->Encode(bytes, SpecialTokens::kRecognised))
+      back += vendor->Bytes(part);
     if (back != bytes) ++other;  // entries that are not in NFC
   }
   EXPECT_LT(other, 50);

@@ -10,8 +10,8 @@
 namespace levin {
 namespace {
 
-using ::testing::HasSubstr;
 using levin::testing::TokenizerFolder;
+using ::testing::HasSubstr;
 
 // Where the added tokens stand, everything else as text: "a[2000]b".
 std::string Show(const Tokenizer& tokenizer, std::string_view text, SpecialTokens specials) {
@@ -87,7 +87,8 @@ TEST(Segments, ContentNeverBecomesStructure) {
   for (const auto& segments : safe) {
     for (const TokenId id : tokenizer->EncodeSegments(segments)) EXPECT_LT(id, 2000);
   }
-  const std::vector<Segment> both = {{"<e", true}, {"nd>", true}, {"", false}, {"<end>", false}, {"<end>", true}};
+  const std::vector<Segment> both = {
+      {"<e", true}, {"nd>", true}, {"", false}, {"<end>", false}, {"<end>", true}};
   const auto ids = tokenizer->EncodeSegments(both);
   EXPECT_EQ(ids.front(), 2000);
   EXPECT_EQ(ids.back(), 2000);
@@ -98,14 +99,16 @@ TEST(Segments, WordsGoAcrossTheirBorders) {
   TokenizerFolder folder;
   const auto tokenizer = folder.Load();
   ASSERT_TRUE(tokenizer) << tokenizer.error().message();
-  const std::vector<Segment> segments = {{"Hello, ", true}, {"wor", false}, {"ld\n", true}, {"\n", false}};
-  EXPECT_EQ(tokenizer->EncodeSegments(segments), tokenizer->Encode("Hello, world\n\n", SpecialTokens::kPlainText));
+  const std::vector<Segment> segments = {
+      {"Hello, ", true}, {"wor", false}, {"ld\n", true}, {"\n", false}};
+  EXPECT_EQ(tokenizer->EncodeSegments(segments),
+            tokenizer->Encode("Hello, world\n\n", SpecialTokens::kPlainText));
 }
 
 struct BadRule {
   const char* pointer;  // JSON pointer of what is replaced
   const char* value;
-  const char* named;    // what the message must name
+  const char* named;  // what the message must name
 };
 
 class UnknownRules : public ::testing::TestWithParam<BadRule> {};
@@ -140,8 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadRule{"/model/merges/7", R"(["qqq","zzz"])", "merges[7]"},
         BadRule{"/model/vocab/A", "66", "vocab"},
         BadRule{"/truncation", R"({"max_length":5})", "truncation"},
-        BadRule{"/extra", "{}", "extra"},
-        BadRule{"/added_tokens/0/shape", "1", "shape"},
+        BadRule{"/extra", "{}", "extra"}, BadRule{"/added_tokens/0/shape", "1", "shape"},
         BadRule{"/added_tokens/0/id", "-1", "added_tokens[0].id"},
         BadRule{"/added_tokens/0/content", "\"\"", "added_tokens[0].content"}),
     [](const auto& info) { return "Rule" + std::to_string(info.index); });
@@ -191,7 +193,8 @@ TEST(Tokenizer, ServesManyThreadsAtOnce) {
   std::vector<int> wrong(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 50; ++i) wrong[t] += tokenizer->Encode(text, SpecialTokens::kPlainText) != ids;
+      for (int i = 0; i < 50; ++i)
+        wrong[t] += tokenizer->Encode(text, SpecialTokens::kPlainText) != ids;
     });
   }
   for (auto& thread : threads) thread.join();

@@ -1,9 +1,8 @@
 // A mebibyte of the texts that make tokenizers slow or wrong. The ids are right everywhere; the
 // time is held to its limits in optimised builds without sanitizers.
-#include <ctime>
-
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 
 #include "router/text/sha256.h"
@@ -17,7 +16,7 @@ namespace {
 
 using namespace levin::testing;
 
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 constexpr bool kTimed = true;
 #else
 constexpr bool kTimed = false;
@@ -43,7 +42,8 @@ std::string LittleEndian(const std::vector<TokenId>& ids) {
 
 // Holds one case to its limits. Measured again while it fails, up to five times: this is about the
 // algorithm, not about the machine's other work.
-void ExpectFast(const Tokenizer& tokenizer, const std::string& name, const std::string& text, const std::string& doubled) {
+void ExpectFast(const Tokenizer& tokenizer, const std::string& name, const std::string& text,
+                const std::string& doubled) {
   double one = 1e9, two = 1e9;
   std::vector<TokenId> ids;
   for (int i = 0; i < 5 && (one >= 1.0 || two >= 2.5 * one + 0.002); ++i) {
@@ -75,7 +75,8 @@ TEST(TokenizerWorst, EveryCaseHasItsHashAndStaysNearLinear) {
       ++cases;
     }
   }
-  std::cout << cases << " worst cases" << (kTimed ? "" : ", one in five and not timed: an unoptimised build") << "\n";
+  std::cout << cases << " worst cases"
+            << (kTimed ? "" : ", one in five and not timed: an unoptimised build") << "\n";
   EXPECT_GT(cases, 0u);
 }
 

@@ -20,11 +20,11 @@ inline const Tokenizer* VendorTokenizer() {
   return tokenizer;
 }
 
-#define NEED_VENDOR_TOKENIZER(cases)                                                         \
-  const Tokenizer* const vendor = ::levin::testing::VendorTokenizer();                       \
-  if (!vendor) {                                                                             \
+#define NEED_VENDOR_TOKENIZER(cases)                                                          \
+  const Tokenizer* const vendor = ::levin::testing::VendorTokenizer();                        \
+  if (!vendor) {                                                                              \
     GTEST_SKIP() << "SKIPPED " << (cases) << " golden cases: tokenizer/m1/tokenizer.json of " \
-                 << "MiniMax-M1 is neither in LEVIN_GOLDEN_DIR nor beside the checkout";     \
+                 << "MiniMax-M1 is neither in LEVIN_GOLDEN_DIR nor beside the checkout";      \
   }
 
 }  // namespace levin::testing

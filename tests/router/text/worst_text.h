@@ -1,10 +1,9 @@
 // The generators of worst.jsonl (TEXT.md): a text of whole units, as long as `bytes` allows.
 #pragma once
 
+#include <boost/json.hpp>
 #include <string>
 #include <vector>
-
-#include <boost/json.hpp>
 
 #include "router/text/utf8.h"
 #include "tests/router/text/json_lines.h"
@@ -28,7 +27,8 @@ class WorstText final {
   std::string Make(size_t bytes) {
     std::string text = Member("head");
     const std::string last = Member("last");
-    for (std::string unit = Unit(); text.size() + unit.size() + last.size() <= bytes; unit = Unit()) {
+    for (std::string unit = Unit(); text.size() + unit.size() + last.size() <= bytes;
+         unit = Unit()) {
       text += unit;
     }
     return text + last;
@@ -58,7 +58,8 @@ class WorstText final {
       }
       return unit;
     }
-    AppendOne(generator_.at("first").to_number<uint64_t>(), generator_.at("count").to_number<uint64_t>(), unit);
+    AppendOne(generator_.at("first").to_number<uint64_t>(),
+              generator_.at("count").to_number<uint64_t>(), unit);
     return unit;
   }
 
