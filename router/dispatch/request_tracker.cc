@@ -1,5 +1,7 @@
 #include "router/dispatch/request_tracker.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <string>
 
@@ -38,10 +40,12 @@ struct RequestTracker::Entry {
   TimePoint deadline = TimePoint::max();
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
-  int64_t next_index = 0;  // = tokens received
+  std::vector<TokenId> ids;  // received
   bool sent = false;
   bool admitted = false;
   bool over = false;
+
+  int64_t next_index() const { return static_cast<int64_t>(ids.size()); }
 };
 
 class RequestTracker::CallHandle final : public Call {
@@ -161,7 +165,7 @@ void RequestTracker::Close(Status why, std::string_view what_happened) {
     open_ = false;
     if (!shut_down_) refusal_ = std::move(why);
   }
-  EndAll([&](const Entry& entry) { return Lost(entry.next_index > 0, what_happened); });
+  EndAll([&](const Entry& entry) { return Lost(entry.next_index() > 0, what_happened); });
 }
 
 void RequestTracker::Shutdown(Status why) {
@@ -294,39 +298,37 @@ Status RequestTracker::AppendLocked(TokenRunIn run, std::vector<EntryPtr>& touch
   const EntryPtr entry = FindLocked(run.ordinal);
   if (entry == nullptr) return Status::Ok();
   AdmitLocked(entry);
-  if (run.first_index > entry->next_index) {
+  if (run.first_index > entry->next_index()) {
     return {Code::kInternal, "INTERNAL",
             "generation " + std::to_string(run.ordinal) + ": tokens from index " +
                 std::to_string(run.first_index) + " came, expected " +
-                std::to_string(entry->next_index)};
+                std::to_string(entry->next_index())};
   }
-  const int64_t end = run.first_index + static_cast<int64_t>(run.tokens.size());
-  if (end > entry->next_index) {
-    run.tokens.erase(run.tokens.begin(),
-                     run.tokens.begin() + (entry->next_index - run.first_index));
-    entry->events.PushTokens(entry->next_index, std::move(run.tokens));
-    entry->next_index = end;
+  const int64_t seen = entry->next_index() - run.first_index;
+  if (seen < static_cast<int64_t>(run.tokens.size())) {
+    run.tokens.erase(run.tokens.begin(), run.tokens.begin() + seen);
+    const int64_t first = entry->next_index();
+    for (const SampledToken& token : run.tokens) entry->ids.push_back(token.token);
+    entry->events.PushTokens(first, std::move(run.tokens));
   }
   touched.push_back(entry);
   return Status::Ok();
 }
 
-Status RequestTracker::OnFinished(uint64_t ordinal, FinishReason reason, const Usage& usage) {
+Status RequestTracker::OnFinished(uint64_t ordinal, FinishReason reason, const Usage& usage,
+                                  uint64_t ids_hash) {
   {
     MutexLock lock(mutex_);
     at_leader_.erase(ordinal);
     const EntryPtr entry = FindLocked(ordinal);
     if (entry == nullptr) return Status::Ok();
-    if (usage.output_tokens > entry->next_index) {
-      return {Code::kInternal, "INTERNAL",
-              "generation " + std::to_string(ordinal) + " ended with " +
-                  std::to_string(usage.output_tokens) + " tokens, only " +
-                  std::to_string(entry->next_index) + " came"};
+    if (reason == FinishReason::kStop || reason == FinishReason::kLength) {
+      RETURN_IF_ERROR(CheckWhole(*entry, usage.output_tokens, ids_hash));
     }
     Status status;
     if (reason == FinishReason::kDeadline) status = DeadlineExceeded();
     if (reason == FinishReason::kCancelled) {
-      status = Lost(entry->next_index > 0, "it gave up this router's requests");
+      status = Lost(entry->next_index() > 0, "it gave up this router's requests");
     }
     if (reason == FinishReason::kError || reason == FinishReason::kNone) {
       status = Internal("the generation failed in the worker group");
@@ -336,6 +338,19 @@ Status RequestTracker::OnFinished(uint64_t ordinal, FinishReason reason, const U
   DeliverPending();
   wake_();
   return Status::Ok();
+}
+
+// What came must be all of what was drawn, token for token.
+Status RequestTracker::CheckWhole(const Entry& entry, int64_t output_tokens, uint64_t ids_hash) {
+  const std::string name = "generation " + std::to_string(entry.generation.ordinal);
+  if (output_tokens > entry.next_index()) {
+    return {Code::kInternal, "INTERNAL",
+            name + " ended with " + std::to_string(output_tokens) + " tokens, only " +
+                std::to_string(entry.next_index()) + " came"};
+  }
+  const uint64_t hash = XXH3_64bits(entry.ids.data(), entry.ids.size() * sizeof(TokenId));
+  if (ids_hash == 0 || ids_hash == hash) return Status::Ok();
+  return {Code::kInternal, "INTERNAL", name + ": the tokens that came are not those of the leader"};
 }
 
 void RequestTracker::OnError(uint64_t ordinal, Status status) {
@@ -418,7 +433,7 @@ void RequestTracker::EndHereLocked(const EntryPtr& entry, Status status, FinishR
   Usage usage;
   usage.prompt_tokens = entry->prompt_tokens;
   usage.cached_tokens = entry->cached_tokens;
-  usage.output_tokens = entry->next_index;
+  usage.output_tokens = entry->next_index();
   EndLocked(entry, std::move(status), reason, usage);
 }
 

@@ -94,7 +94,10 @@ class RequestTracker final : public std::enable_shared_from_this<RequestTracker>
   // A gap between the indices is an error of the Session, which must then be closed. Indices seen
   // before are dropped.
   Status OnTokens(std::vector<TokenRunIn> runs);
-  Status OnFinished(uint64_t ordinal, FinishReason reason, const Usage& usage);
+  // `ids_hash`: XXH3-64 over the output as little-endian u32; 0: not given. Tokens that are missing
+  // or not the leader's are an error of the Session as well.
+  Status OnFinished(uint64_t ordinal, FinishReason reason, const Usage& usage,
+                    uint64_t ids_hash = 0);
   void OnError(uint64_t ordinal, Status status);
   void OnFreed(uint64_t watermark, std::span<const uint64_t> live);
 
@@ -113,6 +116,7 @@ class RequestTracker final : public std::enable_shared_from_this<RequestTracker>
 
   RequestTracker(RequestTrackerOptions options, const Clock& clock, std::function<void()> wake);
 
+  static Status CheckWhole(const Entry& entry, int64_t output_tokens, uint64_t ids_hash);
   void Cancel(const EntryPtr& entry, CancelReason reason);
   void EndLocked(const EntryPtr& entry, Status status, FinishReason reason, const Usage& usage)
       REQUIRES(mutex_);

@@ -435,7 +435,7 @@ Status GrpcEngineClient::Link::OnFrame(const v1::SessionResponse& response) {
     case v1::SessionResponse::kFinished: {
       const v1::Finished& finished = response.finished();
       return tracker_->OnFinished(finished.ordinal(), FromProto(finished.reason()),
-                                  FromProto(finished.usage()));
+                                  FromProto(finished.usage()), finished.ids_hash());
     }
     case v1::SessionResponse::kFreedAck: {
       ASSIGN_OR_RETURN_STATUS(const OrdinalSet freed, FromProto(response.freed_ack()));

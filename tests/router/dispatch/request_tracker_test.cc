@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <atomic>
 #include <thread>
@@ -148,6 +149,21 @@ TEST_F(RequestTrackerTest, AGapIsAnErrorOfTheSession) {
   EXPECT_THAT(one.record->tokens(), ElementsAre(7));
   EXPECT_FALSE(Finish(1, 2).ok());  // one of two tokens never came
   EXPECT_FALSE(one.record->done());
+}
+
+TEST_F(RequestTrackerTest, TokensThatAreNotTheLeadersAreAnErrorOfTheSession) {
+  Asked one = Submit();
+  Frames();
+  EXPECT_TRUE(Tokens(1, 0, {7, 8}).ok());
+  const Usage usage{.prompt_tokens = 3, .output_tokens = 2};
+  const std::vector<TokenId> others = {7, 9}, same = {7, 8};
+  const auto hash = [](const std::vector<TokenId>& ids) {
+    return XXH3_64bits(ids.data(), ids.size() * sizeof(TokenId));
+  };
+  EXPECT_FALSE(tracker_->OnFinished(1, FinishReason::kStop, usage, hash(others)).ok());
+  EXPECT_FALSE(one.record->done());
+  EXPECT_TRUE(tracker_->OnFinished(1, FinishReason::kStop, usage, hash(same)).ok());
+  EXPECT_TRUE(one.record->done());
 }
 
 TEST_F(RequestTrackerTest, TheFirstTokenAdmitsWhereNoAcceptedCame) {
