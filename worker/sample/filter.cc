@@ -10,6 +10,7 @@ namespace levin {
 namespace {
 
 constexpr float kTemperatureMin = 0.01f;
+constexpr size_t kSortedFirst = 256;
 
 float Best(const std::vector<Candidate>& candidates) {
   float best = candidates.front().scaled;
@@ -28,6 +29,7 @@ float EffectiveTemperature(float temperature) { return std::max(temperature, kTe
 std::vector<Candidate> Scale(std::span<const float> row, float temperature) {
   const float effective = EffectiveTemperature(temperature);
   std::vector<Candidate> candidates;
+  candidates.reserve(row.size());
   for (size_t id = 0; id < row.size(); ++id)
     if (row[id] != kMasked) candidates.push_back({static_cast<TokenId>(id), row[id] / effective});
   return candidates;
@@ -55,13 +57,23 @@ void KeepTopK(int32_t k, std::vector<Candidate>& candidates) {
 void KeepTopP(float p, std::vector<Candidate>& candidates) {
   if (p >= 1) return;
   const double best = Best(candidates);
-  std::vector<Candidate> sorted = candidates;
-  std::sort(sorted.begin(), sorted.end(), Better);
+  const auto mass_of = [&](const Candidate& candidate) {
+    return std::exp(candidate.scaled - best);
+  };
   double total = 0;
-  for (const Candidate& candidate : sorted) total += std::exp(candidate.scaled - best);
+  for (const Candidate& candidate : candidates) total += mass_of(candidate);
+
+  // A few candidates hold nearly all mass, so only as many are sorted as it takes.
+  std::vector<Candidate> sorted = candidates;
   double mass = 0;
   size_t kept = 0;
-  while (kept < sorted.size() && mass < p * total) mass += std::exp(sorted[kept++].scaled - best);
+  for (size_t count = kSortedFirst; mass < p * total && kept < sorted.size(); count *= 4) {
+    const auto end = sorted.begin() + static_cast<ptrdiff_t>(std::min(count, sorted.size()));
+    const auto begin = sorted.begin() + static_cast<ptrdiff_t>(kept);
+    if (end != sorted.end()) std::nth_element(begin, end, sorted.end(), Better);
+    std::sort(begin, end, Better);
+    for (auto it = begin; it != end && mass < p * total; ++it, ++kept) mass += mass_of(*it);
+  }
   const Candidate last = sorted[std::max<size_t>(kept, 1) - 1];
   std::erase_if(candidates, [&](const Candidate& candidate) { return Better(last, candidate); });
 }

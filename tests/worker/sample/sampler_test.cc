@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <set>
 #include <vector>
+
+#include "worker/sample/filter.h"
 
 namespace levin {
 namespace {
@@ -167,6 +171,33 @@ TEST(SamplerTest, ATokenDependsOnSeedIndexAndLogitsAlone) {  // C44
   std::vector<TokenId> other;
   for (int64_t i = 0; i < 50; ++i) other.push_back(Drawn(logits, params, {}, i));
   EXPECT_NE(other, alone);
+}
+
+// 5,000 candidates, of which only the first few hundred are sorted at a time.
+TEST(FilterTest, TopPKeepsTheSmallestSetWhateverTheNumberOfCandidates) {
+  std::mt19937_64 random(12);
+  for (const float p : {0.001f, 0.3f, 0.9f, 0.99999f}) {
+    std::vector<Candidate> candidates;
+    double total = 0;
+    for (TokenId id = 0; id < 5000; ++id) {
+      candidates.push_back({id, static_cast<float>(random() % 64) / 16});  // many equal ones
+      total += std::exp(static_cast<double>(candidates.back().scaled));
+    }
+    std::vector<Candidate> sorted = candidates;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.scaled > b.scaled; });
+    std::set<TokenId> want;
+    double mass = 0;
+    for (const Candidate& candidate : sorted) {
+      if (mass >= p * total) break;
+      want.insert(candidate.token);
+      mass += std::exp(static_cast<double>(candidate.scaled));
+    }
+    KeepTopP(p, candidates);
+    std::set<TokenId> got;
+    for (const Candidate& candidate : candidates) got.insert(candidate.token);
+    EXPECT_EQ(got, want) << p;
+  }
 }
 
 TEST(SamplerTest, LogprobsAreOfTheRawLogitsWhateverTheRules) {
