@@ -204,7 +204,7 @@ double Pearson(const std::vector<int>& counts, const json::array& probs, int dra
 }
 
 TEST_F(SamplingGolden, DrawsFollowTheKnownProbabilities) {
-  constexpr int kDraws = 10'000;
+  constexpr int kDraws = 5'000;
   for (const Case& c : cases_) {
     if (c.params.greedy()) continue;
     SCOPED_TRACE(c.name);
