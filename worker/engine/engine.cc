@@ -149,7 +149,8 @@ Status Engine::CompareDigests(const StepResult& result) {
 
 void Engine::Apply(std::vector<Emission> emissions) {
   for (Emission& emission : emissions) {
-    const auto [router, ordinal] = emission.key;
+    const uint32_t router = emission.key.router;
+    const uint64_t ordinal = emission.key.ordinal;
     Client& client = clients_.at(router);
     Ledger& ledger = client.ledger;
     const auto answer = [&](Ledger::Answer what) {
