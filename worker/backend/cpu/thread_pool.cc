@@ -48,14 +48,14 @@ void ThreadPool::Run(int64_t count, int64_t grain, const void* body, Call call) 
   piece_ =
       std::max(grain, (count + threads() * kPiecesPerThread - 1) / (threads() * kPiecesPerThread));
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  inside_.store(kOpen, std::memory_order_release);
   job_.fetch_add(1, std::memory_order_release);
   job_.notify_all();
   TakePieces();
-  for (;;) {
-    const uint32_t busy = busy_.load(std::memory_order_acquire);
-    if (busy == 0) return;
-    AwaitChange(busy_, busy);
+  uint32_t inside = inside_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  while (inside != 0) {
+    AwaitChange(inside_, inside);
+    inside = inside_.load(std::memory_order_acquire);
   }
 }
 
@@ -67,14 +67,22 @@ void ThreadPool::TakePieces() {
   }
 }
 
+void ThreadPool::JoinLoop() {
+  uint32_t inside = inside_.load(std::memory_order_relaxed);
+  do {
+    if ((inside & kOpen) == 0) return;  // over before this thread came
+  } while (!inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_acq_rel));
+  TakePieces();
+  if (inside_.fetch_sub(1, std::memory_order_acq_rel) == 1) inside_.notify_one();
+}
+
 void ThreadPool::Work() {
   uint32_t seen = 0;
   for (;;) {
     AwaitChange(job_, seen);
-    ++seen;  // jobs come one at a time: the next begins when all have left this one
+    seen = job_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    TakePieces();
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+    JoinLoop();
   }
 }
 

@@ -11,6 +11,8 @@
 
 namespace levin {
 
+// A worker that the system does not run just then is not waited for: the others take its pieces.
+//
 // Calls body(begin, end) on pieces of [0, count) that do not overlap, on all threads, and returns
 // when all are done. Which thread gets which piece is not fixed: results must not depend on it.
 class ThreadPool final {
@@ -39,19 +41,23 @@ class ThreadPool final {
  private:
   using Call = void (*)(const void* body, int64_t begin, int64_t end);
 
+  static constexpr uint32_t kOpen = 0x80000000u;
+
   void Run(int64_t count, int64_t grain, const void* body, Call call);
   void TakePieces();
   void Work();
+  void JoinLoop();
 
-  // The loop at hand: written before job_ changes, read after.
+  // The loop at hand: written while nobody is inside, read by those who are.
   const void* body_ = nullptr;
   Call call_ = nullptr;
   int64_t count_ = 0;
   int64_t piece_ = 0;
 
-  alignas(64) std::atomic<uint32_t> job_{0};
-  alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<uint32_t> busy_{0};
+  alignas(64) std::atomic<uint32_t> job_{0};  // counts loops: workers sleep on it
+  alignas(64) std::atomic<int64_t> next_{0};  // first item that nobody has taken
+  alignas(64) std::atomic<uint32_t> inside_{
+      0};  // workers in the loop at hand; kOpen: more may join
   std::atomic<bool> stop_{false};
   std::vector<std::thread> workers_;
 };
