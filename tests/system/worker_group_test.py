@@ -107,7 +107,8 @@ class Ends(unittest.TestCase):
         group = self.start(4)
         session = self.running(group)
         group.ranks[0].process.kill()
-        self.assertIsNone(next(iter(lambda: session.next(3) and 1, None), None))
+        while session.next(3) is not None:  # what was on its way, then the end of the stream
+            pass
         self.assertEqual(group.wait(5)[1:], [6, 6, 6])
 
     def test_a_stopped_rank_stalls_every_stream_and_goes_on_when_it_may(self):
