@@ -214,6 +214,7 @@ Exit FollowerProcess::End(Exit exit) {
   }
   if (client_ != nullptr) client_->Close(In(kLastWords));
   watch_.reset();
+  health_.reset();  // its pages look at what goes next
   abort_.Connect(nullptr);
   client_.reset();
   return exit;

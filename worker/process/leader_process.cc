@@ -371,6 +371,7 @@ Exit LeaderProcess::End(Exit exit) {
     }
   }
   watch_.reset();
+  health_.reset();  // its pages look at what goes next
   abort_.Connect(nullptr);
   for (std::unique_ptr<RpcServer>* server : {&engine_server_, &group_server_}) {
     if (*server != nullptr) (*server)->Shutdown(In(kLastWords));

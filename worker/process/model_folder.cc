@@ -26,9 +26,15 @@ Status CheckQuantization(const WorkerOptions& options, const ModelConfig& config
   return Status::Ok();
 }
 
+Status CheckDevice(const WorkerOptions& options) {
+  if (options.device == "cpu") return Status::Ok();
+  return Unimplemented("--device is '" + options.device + "', only cpu is built");
+}
+
 }  // namespace
 
 OrExit<ModelFolder> ReadModelFolder(const WorkerOptions& options) {
+  if (Status device = CheckDevice(options); !device.ok()) return ExitWith(ExitCode::kConfig, device);
   ModelFolder folder;
   Result<ModelConfig> config = LoadModelConfig(options.model);
   if (!config) return ExitWith(ExitCode::kModel, std::move(config).error());

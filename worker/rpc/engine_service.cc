@@ -96,7 +96,7 @@ class SessionReactor final : public SessionReactorBase, public SessionDoor {
     if (!generation) {
       return hub_.OnBadSubmit(*session_, submit.ordinal(), submit.attempt(), std::move(generation).error());
     }
-    hub_.OnSubmit(*session_, *std::move(generation));
+    hub_.OnSubmit(*session_, *std::move(generation), submit.remaining_ms());
   }
 
   SessionHub& hub_;

@@ -9,6 +9,8 @@
 namespace levin {
 namespace {
 
+constexpr int64_t kRemainingMsMax = int64_t{1} << 40;  // a sum with the clock stays far from overflow
+
 // 128 bits from the system and the epoch: nobody guesses another router's token.
 std::string MakeToken(uint64_t epoch) {
   std::random_device random;
@@ -110,7 +112,12 @@ SessionHub::Lease* SessionHub::Touch(Session& session) {
   return &found->second;
 }
 
-void SessionHub::OnSubmit(Session& session, Generation generation) {
+void SessionHub::OnSubmit(Session& session, Generation generation, int64_t remaining_ms) {
+  if (remaining_ms > 0) {
+    const int64_t latest = clock_.UnixMs() + std::min(remaining_ms, kRemainingMsMax);
+    const int64_t asked = generation.deadline_unix_ms;
+    generation.deadline_unix_ms = asked > 0 ? std::min(asked, latest) : latest;
+  }
   const uint64_t ordinal = generation.ordinal;
   const uint32_t attempt = generation.attempt;
   MutexLock lock(mutex_);

@@ -52,8 +52,10 @@ class SessionHub final : public Outbox {
   // Handshake again.
   Result<std::shared_ptr<Session>> Open(const std::string& token, SessionDoor& door) EXCLUDES(mutex_);
 
-  // Frames of a Session, in their order. Each renews the lease.
-  void OnSubmit(Session& session, Generation generation) EXCLUDES(mutex_);
+  // Frames of a Session, in their order. Each renews the lease. remaining_ms (0: none): what was left
+  // of the deadline when the router sent it; the earlier of both by our own clock counts, so that no
+  // difference of clocks extends a life.
+  void OnSubmit(Session& session, Generation generation, int64_t remaining_ms) EXCLUDES(mutex_);
   void OnBadSubmit(Session& session, uint64_t ordinal, uint32_t attempt, Status status) EXCLUDES(mutex_);
   void OnCancel(Session& session, CancelCommand cancel) EXCLUDES(mutex_);
   void OnFinishedSet(Session& session, FinishedSetCommand finished) EXCLUDES(mutex_);

@@ -1,5 +1,7 @@
 #include "worker/session/session_hub.h"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "common/rpc/limits.h"
@@ -29,7 +31,7 @@ class SessionHubTest : public ::testing::Test {
     Generation generation;
     generation.ordinal = ordinal;
     generation.prompt = {1, 2};
-    hub_.OnSubmit(session, std::move(generation));
+    hub_.OnSubmit(session, std::move(generation), 0);
   }
   template <typename Event>
   void Deliver(uint32_t router, Event event) {
@@ -273,12 +275,30 @@ TEST_F(SessionHubTest, TheEndOfTheEpochIsTheLastFrame) {
   EXPECT_TRUE(Commands().empty());
 }
 
+TEST_F(SessionHubTest, TheEarlierOfDeadlineAndRemainingTimeCounts) {
+  const auto session = Open(door_);
+  const int64_t now = clock_.UnixMs();
+  const auto deadline = [&](int64_t absolute, int64_t remaining) {
+    Generation generation;
+    generation.ordinal = 1;
+    generation.deadline_unix_ms = absolute;
+    hub_.OnSubmit(*session, std::move(generation), remaining);
+    return std::get<SubmitCommand>(inbox_.Drain().at(0).what).generation.deadline_unix_ms;
+  };
+  EXPECT_EQ(deadline(0, 0), 0);
+  EXPECT_EQ(deadline(now + 500, 0), now + 500);
+  EXPECT_EQ(deadline(now + 9000, 500), now + 500);
+  EXPECT_EQ(deadline(now + 100, 500), now + 100);
+  EXPECT_EQ(deadline(0, 500), now + 500);
+  EXPECT_GT(deadline(0, std::numeric_limits<int64_t>::max()), now);
+}
+
 TEST_F(SessionHubTest, APromptThatIsTooLongForOneFrameIsRefused) {
   const auto session = Open(door_);
   Generation generation;
   generation.ordinal = 1;
   generation.prompt.assign(static_cast<size_t>(kPromptInlineIdsMax) + 1, 1);
-  hub_.OnSubmit(*session, std::move(generation));
+  hub_.OnSubmit(*session, std::move(generation), 0);
   door_.Flush(*session);
   EXPECT_EQ(door_.Of<ErrorEvent>().at(0).status.code(), Code::kInvalidArgument);
 }

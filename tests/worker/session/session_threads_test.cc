@@ -91,7 +91,7 @@ TEST(SessionHubThreads, EveryGenerationArrivesWholeAndInOrder) {
       for (uint64_t ordinal = 1; ordinal <= kGenerations; ++ordinal) {
         Generation generation;
         generation.ordinal = ordinal;
-        hub.OnSubmit(*sessions[r], std::move(generation));
+        hub.OnSubmit(*sessions[r], std::move(generation), 0);
         hub.OnHeartbeat(*sessions[r]);
         hub.OnFinishedSet(*sessions[r], {.watermark = ordinal, .live = {ordinal}});
       }
