@@ -61,10 +61,10 @@ void Outbox::SetPing(int64_t interval_ms, std::string bytes) {
 
 bool Outbox::Write(std::string bytes) {
   MutexLock lock(mutex_);
-  if (!wake_ || state_ == State::kEnded || next_.overflow) return false;
+  if (!wake_ || state_ == State::kEnded || overflowed_) return false;
   CHECK(state_ == State::kStream, "Write without StartStream");
   if (in_flight_ + next_.bytes.size() + bytes.size() > bytes_max_) {
-    next_.overflow = true;
+    overflowed_ = next_.overflow = true;
     Wake();
     return false;
   }
@@ -112,7 +112,8 @@ void Outbox::OnGone(std::function<void()> callback) {
 void Outbox::Dropped() {
   std::function<void()> callback;
   MutexLock lock(mutex_);
-  if (!wake_ || state_ == State::kEnded) return;
+  // After an overflow it is the client that failed: Close is on its way and tells OnGone so.
+  if (!wake_ || state_ == State::kEnded || overflowed_) return;
   callback = std::exchange(gone_callback_, nullptr);
   if (!head_left_) {
     Replace(ErrorReply(500, "internal_error", "the request was dropped without an answer"));

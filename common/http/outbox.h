@@ -66,6 +66,7 @@ class Outbox final {
   State state_ GUARDED_BY(mutex_) = State::kNew;
   bool woken_ GUARDED_BY(mutex_) = true;
   bool head_left_ GUARDED_BY(mutex_) = false;
+  bool overflowed_ GUARDED_BY(mutex_) = false;
   size_t in_flight_ GUARDED_BY(mutex_) = 0;  // taken and not yet written
   Outgoing next_ GUARDED_BY(mutex_);
   int64_t ping_ms_ GUARDED_BY(mutex_) = 0;

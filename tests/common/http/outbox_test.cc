@@ -78,6 +78,18 @@ TEST_F(OutboxTest, TakesExactlyItsBoundAndThenReportsTheOverflow) {
   EXPECT_TRUE(outbox_.Take().overflow);
 }
 
+TEST_F(OutboxTest, AWriterThatGivesUpAfterAnOverflowIsStillTold) {
+  int gone = 0;
+  outbox_.OnGone([&gone] { ++gone; });
+  outbox_.StartStream(200, {});
+  EXPECT_FALSE(outbox_.Write(std::string(101, 'a')));
+  EXPECT_TRUE(outbox_.Take().overflow);
+  EXPECT_FALSE(outbox_.Write("b"));  // the room that Take made is not used again
+  outbox_.Dropped();
+  outbox_.Close();
+  EXPECT_EQ(gone, 1);
+}
+
 TEST_F(OutboxTest, PingsOnlyAnOpenStream) {
   outbox_.SetPing(15'000, ": ping\n\n");
   EXPECT_EQ(outbox_.ping_ms(), 0);
