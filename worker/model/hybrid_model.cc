@@ -31,8 +31,8 @@ struct Layer {
 }  // namespace
 
 struct HybridModel::Parts {
-  Parts(const ModelConfig& config, ModelWeights weights, Collective& collective,
-        const HybridModelOptions& options);
+  Parts(const ModelConfig& config, ModelWeights weights, std::unique_ptr<Backend> backend,
+        Collective& collective, const HybridModelOptions& options);
 
   // y = Norm(alpha * residual + beta * update); the sum is kept where pre-norm or a probe needs it.
   void Norm(const StepContext& step, bool first, ModelConfig::Residual factors,
@@ -65,12 +65,13 @@ struct HybridModel::Parts {
 };
 
 HybridModel::Parts::Parts(const ModelConfig& config_in, ModelWeights weights_in,
-                          Collective& collective_in, const HybridModelOptions& options_in)
+                          std::unique_ptr<Backend> backend_in, Collective& collective_in,
+                          const HybridModelOptions& options_in)
     : config(config_in),
       weights(std::move(weights_in)),
       collective(collective_in),
       options(options_in),
-      backend(MakeCpuBackend({options.threads, options.path})),
+      backend(std::move(backend_in)),
       workspace(config, collective.ranks(), options.activations, options.tokens_per_step_max,
                 *backend),
       inv_freq(RopeInverseFrequencies(config.rope_theta, config.rotary_dim)),
@@ -195,6 +196,7 @@ Status HybridModel::Parts::ShowEnd(const StepContext& step, const StepBatch& bat
 
 Result<std::unique_ptr<HybridModel>> HybridModel::Create(const ModelConfig& config,
                                                          ModelWeights weights,
+                                                         std::unique_ptr<Backend> backend,
                                                          Collective& collective,
                                                          const HybridModelOptions& options) {
   RETURN_ERROR_IF(CheckTensorParallel(config, collective.ranks()));
@@ -211,7 +213,8 @@ Result<std::unique_ptr<HybridModel>> HybridModel::Create(const ModelConfig& conf
   CHECK(options.activations == DType::kF32 || options.activations == DType::kBF16,
         Name(options.activations));
   CHECK_EQ(static_cast<int>(weights.layers.size()), config.layers);
-  auto parts = std::make_unique<Parts>(config, std::move(weights), collective, options);
+  auto parts =
+      std::make_unique<Parts>(config, std::move(weights), std::move(backend), collective, options);
   return std::unique_ptr<HybridModel>(new HybridModel(std::move(parts)));
 }
 

@@ -9,7 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/config/model_config.h"
-#include "worker/backend/cpu/cpu_backend.h"
+#include "worker/backend/backend.h"
 #include "worker/comm/collective.h"
 #include "worker/model/network.h"
 #include "worker/model/probe.h"
@@ -22,9 +22,7 @@ struct HybridModelOptions {
   int32_t slots = 1;                 // state slots
   int64_t blocks = 1;                // KV blocks of 64 tokens
   int32_t tokens_per_step_max = 8192;
-  int32_t rows_per_step_max = 256;  // more logits than this in one step go in pieces
-  int threads = 1;                  // of this rank, the calling one included
-  CpuPath path = BestCpuPath();
+  int32_t rows_per_step_max = 256;   // more logits than this in one step go in pieces
   bool round_router_logits = false;  // to bf16 before routing, as the references do (model.md 5.1)
 };
 
@@ -35,7 +33,9 @@ class HybridModel final : public Network {
   // kInvalidArgument when the network cannot be split over collective.ranks(), or its heads are
   // larger than the kernels take.
   static Result<std::unique_ptr<HybridModel>> Create(const ModelConfig& config,
-                                                     ModelWeights weights, Collective& collective,
+                                                     ModelWeights weights,
+                                                     std::unique_ptr<Backend> backend,
+                                                     Collective& collective,
                                                      const HybridModelOptions& options);
   ~HybridModel() override;
 

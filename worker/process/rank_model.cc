@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "worker/backend/cpu/cpu_backend.h"
 #include "worker/process/load_progress.h"
 #include "worker/weights/weight_loader.h"
 
@@ -105,8 +106,8 @@ OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options, co
   model.blocks = steps.blocks;
   model.tokens_per_step_max = steps.step_tokens_max();
   model.rows_per_step_max = steps.rows_max();
-  model.threads = threads;
-  auto built = HybridModel::Create(folder.config, std::move(weights), collective, model);
+  auto built = HybridModel::Create(folder.config, std::move(weights),
+                                   MakeCpuBackend({threads, BestCpuPath()}), collective, model);
   if (!built) return ExitFor(ExitCode::kConfig, std::move(built).error());
   return *std::move(built);
 }

@@ -18,6 +18,7 @@
 #include "worker/engine/follower.h"
 #include "worker/eval/eval_collector.h"
 #include "worker/eval/eval_feeder.h"
+#include "worker/backend/cpu/cpu_backend.h"
 #include "worker/model/hybrid_model.h"
 #include "worker/weights/weight_loader.h"
 
@@ -50,7 +51,7 @@ struct Rank {
     auto weights =
         LoadWeights(dir, config, {.rank = collective.rank(), .ranks = collective.ranks()});
     CHECK(weights.has_value(), weights.error().message());
-    auto built = HybridModel::Create(config, *std::move(weights), collective,
+    auto built = HybridModel::Create(config, *std::move(weights), MakeCpuBackend({}), collective,
                                      {.activations = DType::kF32,
                                       .slots = static_cast<int32_t>(options.slots),
                                       .blocks = options.blocks,

@@ -57,9 +57,9 @@ ModelGroup::ModelGroup(const std::filesystem::path& dir, const GroupOptions& opt
     model_options.blocks = options.blocks;
     model_options.tokens_per_step_max = options.tokens_per_step_max;
     model_options.rows_per_step_max = 100;  // longer steps take their logits in pieces
-    model_options.threads = options.threads;
-    model_options.path = options.path;
-    auto model = HybridModel::Create(config_, *std::move(weights), *collectives_[r], model_options);
+    auto model = HybridModel::Create(config_, *std::move(weights),
+                                     MakeCpuBackend({options.threads, options.path}),
+                                     *collectives_[r], model_options);
     CHECK(model.has_value(), model.error().message());
     models_.push_back(*std::move(model));
   }

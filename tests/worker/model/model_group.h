@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "worker/comm/collective.h"
+#include "worker/backend/cpu/cpu_backend.h"
 #include "worker/model/hybrid_model.h"
 
 namespace levin::testing {
