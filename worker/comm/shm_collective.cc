@@ -59,6 +59,7 @@ class Impl final : public ShmCollective {
   }
 
   Status AllReduceSum(std::span<float> values) override {
+    if (values.empty()) return AbortStatus();
     const size_t piece_floats = static_cast<size_t>(options_.slot_bytes) / sizeof(float);
     do {
       const std::span<float> piece = values.first(std::min(values.size(), piece_floats));
@@ -70,6 +71,7 @@ class Impl final : public ShmCollective {
 
   Status AllGather(std::span<const std::byte> in, std::span<std::byte> out) override {
     CHECK_EQ(out.size(), in.size() * ranks_);
+    if (in.empty()) return AbortStatus();
     size_t done = 0;
     do {
       const size_t piece = std::min(in.size() - done, static_cast<size_t>(options_.slot_bytes));

@@ -2,14 +2,31 @@
 
 namespace levin {
 
+namespace {
+
+SimdOps WithBf16Products() {
+  SimdOps ops = *avx512::Ops();
+  if (const auto dots = avx512::FasterBf16Products(ops)) {
+    ops.bf16_bf16 = dots->bf16;
+    ops.bf16_int8 = dots->int8;
+  }
+  return ops;
+}
+
+}  // namespace
+
 const SimdOps* FindSimdOps(CpuPath path) {
   switch (path) {
     case CpuPath::kPlain:
       return nullptr;
     case CpuPath::kAvx2:
       return avx2::Ops();
-    case CpuPath::kAvx512:
-      return avx512::Ops();
+    case CpuPath::kAvx512: {
+      if (avx512::Ops() == nullptr) return nullptr;
+      // Measured once in a process: all its ranks agree.
+      static const SimdOps ops = WithBf16Products();
+      return &ops;
+    }
   }
   return nullptr;
 }

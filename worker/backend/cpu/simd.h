@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "worker/backend/cpu/cpu_backend.h"
 
@@ -65,6 +66,14 @@ const SimdOps* Ops();
 }
 namespace avx512 {
 const SimdOps* Ops();
-}
+
+// Products of bf16 rows by the bf16 dot instruction, where the processor has it and it is faster
+// than those of `ops`: measured, some milliseconds.
+struct Bf16Products {
+  TileProduct<uint16_t, uint16_t> bf16;
+  TileProduct<uint16_t, int8_t> int8;
+};
+std::optional<Bf16Products> FasterBf16Products(const SimdOps& ops);
+}  // namespace avx512
 
 }  // namespace levin
