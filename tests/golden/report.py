@@ -168,12 +168,12 @@ def main():
     folders = [f for root in roots for f in sorted((root / "network").glob("*/")) if (f / "golden.json").exists()]
     folders = [f for f in folders if args.model in (None, f.name)]
     started, runs, bad = time.monotonic(), 0, 0
-    table, lines = {}, []
+    table, lines, seen = {}, [], {}  # seen: does the golden file hold states, traces
     with tempfile.TemporaryDirectory() as temporary:
         scratch = pathlib.Path(temporary)
         for folder in folders:
             golden, cases = Tensors(folder / "golden.safetensors"), json.loads((folder / "golden.json").read_text())
-            stored_int8 = "quantization_config" in json.loads((folder / "config.json").read_text())
+            seen[folder.name] = [any(what in key for key in golden.names()) for what in (".state.", ".trace.")]
             ranks = legal(folder, scratch)
             for variant, chosen in variants(golden, cases).items():
                 ids = {case["case"]: case["prompt"] for case in chosen}
@@ -190,21 +190,27 @@ def main():
                             row[(chunk, batch)] = result
                             if not ok:
                                 print(f"MISSED {folder.name} {variant} TP {count} chunk {chunk} batch {batch}: {result}", flush=True)
-                    if folder.name in BF16 and variant == "bf16" and count in (1, 2):
-                        out = run(folder, ids, count, None, False, "bfloat16", quantization, scratch)
-                        rms, equal, rows = bf16_columns(golden, chosen, out)
-                        want = BF16[folder.name]
-                        ok = rms <= want[0] * 1.05 and equal >= want[1]
-                        runs, bad = runs + 1, bad + (not ok)
-                        lines.append(f"| {folder.name} | {count} | {rms:.3f} | {want[0]} | {equal} of {rows} | {want[1]} of {want[2]} | {'yes' if ok else '**no**'} |")
+                if folder.name in BF16 and variant == "bf16":
+                    # Rounding flips routing decisions, so one degree's count is noise: the mean over
+                    # the degrees is held to the published column, each is shown.
+                    columns = [bf16_columns(golden, chosen, run(folder, ids, count, None, False, "bfloat16", quantization, scratch))
+                               for count in degrees]
+                    want = BF16[folder.name]
+                    rms = sum(c[0] for c in columns) / len(columns)
+                    equal = sum(c[1] for c in columns) / len(columns)
+                    ok = rms <= want[0] and equal >= want[1]
+                    runs, bad = runs + len(columns), bad + (not ok)
+                    lines += [f"| {folder.name} | {count} | {c[0]:.3f} | {want[0]} | {c[1]} of {c[2]} | {want[1]} of {want[2]} | |"
+                              for count, c in zip(degrees, columns)]
+                    lines.append(f"| {folder.name} | mean | {rms:.3f} | {want[0]} | {equal:.1f} of {columns[0][2]} | {want[1]} of {want[2]} | {'yes' if ok else '**no**'} |")
     print("\nfloat32, worst over chunks and over single and batched; logits absolute, states and traces relative:\n")
     print("| model | weights | TP | runs | max abs dlogit by chunk " + "/".join(str(c or "whole") for c in chunks_of(args.sample)) + " | states | traces | safe greedy tokens |")
     print("|---|---|---|---|---|---|---|---|")
     for (name, variant, count), results in table.items():
         by_chunk = " / ".join(f"{max(r[0] for (c, _), r in results.items() if c == chunk):.1e}" for chunk in chunks_of(args.sample))
-        worst = [max(r[i] for r in results.values()) for i in (1, 2)]
+        worst = [f"{max(r[i] for r in results.values()):.1e}" if seen[name][i - 1] else "–" for i in (1, 2)]
         safe = f"{sum(r[3] for r in results.values())} of {sum(r[4] for r in results.values())}"
-        print(f"| {name} | {variant} | {count} | {len(results)} | {by_chunk} | {worst[0]:.1e} | {worst[1]:.1e} | {safe} |")
+        print(f"| {name} | {variant} | {count} | {len(results)} | {by_chunk} | {worst[0]} | {worst[1]} | {safe} |")
     if lines:
         print("\nbfloat16, beside MiniMax's own run (median row rms; argmax equal in rows with margin above 0.2):\n")
         print("| model | TP | rms | theirs | argmax | theirs | at least as close |\n|---|---|---|---|---|---|---|")
