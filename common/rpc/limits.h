@@ -10,7 +10,7 @@ inline constexpr uint32_t kProtocolMajor = 1;
 inline constexpr uint32_t kProtocolMinor = 0;
 
 inline constexpr int kMessageBytesMax = 16 << 20;             // both ends
-inline constexpr int64_t kPromptInlineIdsMax = 65'536;        // in a Submit
+inline constexpr int64_t kPromptInlineIdsMax = 4 << 20;       // in a Submit
 inline constexpr size_t kSessionBacklogBytesMax = 4u << 20;   // leader: beyond, the Session closes
 inline constexpr int64_t kSubmitWindow = 16;                  // waiting generations of one router
 inline constexpr int64_t kHeartbeatMs = 1'000;

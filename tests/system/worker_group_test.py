@@ -144,7 +144,7 @@ class Ends(unittest.TestCase):
                 continue
             if frame is None or frame.HasField("epoch_end"):
                 break
-        self.assertEqual(frame.epoch_end.rank, 1)
+        self.assertEqual((frame.epoch_end.reason, frame.epoch_end.rank), ("rank_lost", 1), frame.epoch_end.message)
         self.assertEqual(group.ranks[0].wait(10), 6)
 
     def test_a_drain_lets_the_living_finish_and_refuses_the_new(self):

@@ -29,6 +29,9 @@ class HangWatch final {
     last_call_ = now;
     return now - since_ > limit_;
   }
+  // A rank is silent: whether it is lost is decided by the heartbeats' limit, not by this one, and
+  // when it comes back the step has its whole time again.
+  void Excuse(TimePoint now) { since_ = now; }
   Duration limit() const { return limit_; }
 
  private:

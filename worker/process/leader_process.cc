@@ -1,5 +1,6 @@
 #include "worker/process/leader_process.h"
 
+#include <algorithm>
 #include <unistd.h>
 
 #include <atomic>
@@ -89,6 +90,7 @@ class LeaderProcess final {
   EpochEndFrame EndFrame(const Exit& exit) const;
 
   void OnTick();
+  void WatchForHang(const StepProgress& progress);
   void OnSignal(int count);
   void OnLost(const RankLoss& loss);
   HealthView Health() const;
@@ -382,15 +384,27 @@ Exit LeaderProcess::End(Exit exit) {
 
 // ---- on the watch's thread
 
+// Everybody speaks, yet the step does not end: the first rank that has not done it is named, the
+// leader itself if all others have.
+void LeaderProcess::WatchForHang(const StepProgress& progress) {
+  const bool hung = hang_->Hung(progress.begun, progress.done, progress.has_work, clock_.Now());
+  if (!board_->all_heard()) return hang_->Excuse(clock_.Now());
+  if (!hung) return;
+  const uint64_t step = progress.begun;
+  const std::vector<RankView> views = board_->views();
+  const auto late = std::find_if(views.begin(), views.end(), [step](const RankView& view) { return view.step_done < step; });
+  const int rank = late == views.end() ? 0 : static_cast<int>(late - views.begin()) + 1;
+  hung_ = true;
+  board_->Lose({rank, "hang",
+                Unavailable("rank " + std::to_string(rank) + " did not end step " + std::to_string(step) + " in time")});
+}
+
 void LeaderProcess::OnTick() {
   board_->Tick();
   hub_->Tick();
   const StepProgress* progress = progress_.load();
   group_->SendHeartbeat(progress != nullptr ? progress->done.load() : 0, clock_.UnixMs());
-  if (progress != nullptr && hang_->Hung(progress->begun, progress->done, progress->has_work, clock_.Now())) {
-    hung_ = true;
-    board_->Lose({-1, "hang", Unavailable("step " + std::to_string(progress->begun.load()) + " did not end in time")});
-  }
+  if (progress != nullptr) WatchForHang(*progress);
   if (hub_->higher_epoch() > 0 && !options_.epoch_file.empty()) {
     (void)StoreEpoch(options_.epoch_file, hub_->higher_epoch());
     board_->Lose({-1, "other", Unavailable("a router has seen epoch " + std::to_string(hub_->higher_epoch()))});

@@ -63,6 +63,13 @@ TEST_F(HangWatchTest, AStallOfTheWatchItselfDoesNotCount) {
   EXPECT_FALSE(watch_.Hung(6, 5, true, clock_.Now()));
 }
 
+TEST_F(HangWatchTest, AfterASilentRankCameBackTheStepHasItsWholeTimeAgain) {
+  EXPECT_TRUE(After(seconds(12), 6, 5, true));
+  watch_.Excuse(clock_.Now());
+  EXPECT_FALSE(After(seconds(10), 6, 5, true));
+  EXPECT_TRUE(After(seconds(1), 6, 5, true));
+}
+
 TEST_F(HangWatchTest, FiveSecondsAreTheLeast) { EXPECT_EQ(HangWatch(milliseconds(1)).limit(), seconds(5)); }
 
 class FakeCollective final : public Collective {
