@@ -1,5 +1,8 @@
 #include "worker/tensor/tensor.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -7,14 +10,31 @@
 namespace levin {
 namespace {
 
-// Null when the machine has no such memory.
-std::byte* AllocateZeroed(int64_t bytes) {
+// At least one line, so that a view of no elements still has an address.
+size_t SizeFor(int64_t bytes) {
   CHECK_LE(0, bytes);
-  // At least one line, so that a view of no elements still has an address.
-  const size_t size = bytes == 0 ? Buffer::kAlignment : static_cast<size_t>(bytes);
-  void* data = ::operator new(size, std::align_val_t(Buffer::kAlignment), std::nothrow);
-  if (data != nullptr) std::memset(data, 0, size);
+  return bytes == 0 ? Buffer::kAlignment : static_cast<size_t>(bytes);
+}
+
+// Null when the machine has no such memory.
+std::byte* AllocateRaw(int64_t bytes) {
+  void* data = ::operator new(SizeFor(bytes), std::align_val_t(Buffer::kAlignment), std::nothrow);
   return static_cast<std::byte*>(data);
+}
+
+std::byte* AllocateZeroed(int64_t bytes) {
+  std::byte* data = AllocateRaw(bytes);
+  if (data != nullptr) std::memset(data, 0, SizeFor(bytes));
+  return data;
+}
+
+// Fewer faults while it is filled, fewer misses of the address cache ever after. A hint.
+void WantHugePages(std::byte* data, int64_t bytes) {
+  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t end = (begin + static_cast<uintptr_t>(bytes)) / kHugePage * kHugePage;
+  if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
 }  // namespace
@@ -80,6 +100,17 @@ Result<Buffer> Buffer::Allocate(int64_t bytes) {
     return Error(ResourceExhausted("no memory for " + std::to_string(bytes) + " bytes"));
   }
   buffer.bytes_ = bytes;
+  return buffer;
+}
+
+Result<Buffer> Buffer::AllocateUnset(int64_t bytes) {
+  Buffer buffer;
+  buffer.data_ = AllocateRaw(bytes);
+  if (buffer.data_ == nullptr) {
+    return Error(ResourceExhausted("no memory for " + std::to_string(bytes) + " bytes"));
+  }
+  buffer.bytes_ = bytes;
+  WantHugePages(buffer.data_, bytes);
   return buffer;
 }
 

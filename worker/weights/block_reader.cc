@@ -11,12 +11,6 @@
 namespace levin {
 namespace {
 
-constexpr int64_t kStagingBytes = int64_t{4} << 20;
-
-int64_t Columns(const StoredTensor& tensor) {
-  return tensor.shape.size() < 2 ? 1 : tensor.shape.back();
-}
-
 int64_t ElementBytes(const StoredTensor& tensor) {
   if (tensor.dtype == "F32") return 4;
   return tensor.dtype == "I8" ? 1 : 2;  // BF16, F16
@@ -39,14 +33,15 @@ T Load(const std::byte* from) {
   return value;
 }
 
-void Widen(const std::byte* from, const StoredTensor& tensor, std::span<float> to) {
+void Widen(const std::byte* from, std::string_view dtype, std::span<float> to) {
+  if (dtype == "F32") {
+    std::memcpy(to.data(), from, to.size_bytes());
+    return;
+  }
+  const bool half = dtype == "F16";
   for (size_t i = 0; i < to.size(); ++i) {
-    if (tensor.dtype == "F32") {
-      to[i] = Load<float>(from + 4 * i);
-    } else {
-      const uint16_t bits = Load<uint16_t>(from + 2 * i);
-      to[i] = tensor.dtype == "F16" ? HalfToFloat(bits) : Bf16ToFloat(bits);
-    }
+    const uint16_t bits = Load<uint16_t>(from + 2 * i);
+    to[i] = half ? HalfToFloat(bits) : Bf16ToFloat(bits);
   }
 }
 
@@ -56,14 +51,14 @@ Status CheckFinite(const StoredTensor& tensor, int64_t row, float value) {
                          std::to_string(row) + ", expected finite numbers");
 }
 
-// One stored row, whole, into its place; `i` counts the block's rows.
+// One stored row, whole, into its place; `i` counts the piece's rows.
 Status ConvertRow(const StoredTensor& tensor, const WeightBlock& block, int64_t i,
                   const std::byte* row) {
   const int64_t count = block.to.shape[1];
   const std::byte* slice = row + block.column_first * ElementBytes(tensor);
   if (block.scales != nullptr) {
     const auto* values = reinterpret_cast<const uint16_t*>(row);
-    const float scale = RowScaleInt8({values, static_cast<size_t>(Columns(tensor))});
+    const float scale = RowScaleInt8({values, static_cast<size_t>(tensor.shape.back())});
     RETURN_IF_ERROR(CheckFinite(tensor, block.row_first + i, scale));
     block.scales[i] = scale;
     QuantizeInt8({values + block.column_first, static_cast<size_t>(count)}, scale,
@@ -72,7 +67,7 @@ Status ConvertRow(const StoredTensor& tensor, const WeightBlock& block, int64_t 
   }
   if (block.to.dtype == DType::kF32) {
     const std::span<float> to(block.to.as<float>() + i * count, static_cast<size_t>(count));
-    Widen(slice, tensor, to);
+    Widen(slice, tensor.dtype, to);
     for (float value : to) RETURN_IF_ERROR(CheckFinite(tensor, block.row_first + i, value));
     return Status::Ok();
   }
@@ -83,46 +78,23 @@ Status ConvertRow(const StoredTensor& tensor, const WeightBlock& block, int64_t 
 
 }  // namespace
 
-int64_t BlockReader::BytesOf(const StoredTensor& tensor, const std::vector<WeightBlock>& blocks) {
-  int64_t bytes = 0;
-  for (const WeightBlock& block : blocks) {
-    bytes += block.to.shape[0] * Columns(tensor) * ElementBytes(tensor);
-  }
-  return bytes;
-}
-
-Status BlockReader::Read(const RegularFile& file, const StoredTensor& tensor,
-                         const std::vector<WeightBlock>& blocks) {
-  for (const WeightBlock& block : blocks) RETURN_IF_ERROR(ReadBlock(file, tensor, block));
-  return Status::Ok();
-}
-
-Status BlockReader::ReadBlock(const RegularFile& file, const StoredTensor& tensor,
-                              const WeightBlock& block) {
-  const int64_t row_bytes = Columns(tensor) * ElementBytes(tensor);
+Status BlockReader::Read(const RegularFile& file, const ReadPiece& piece) {
+  const WeightBlock& block = piece.block;
   const int64_t rows = block.to.shape[0];
-  const bool as_stored =
-      block.scales == nullptr && block.to.dtype != DType::kF32 && block.to.row_bytes() == row_bytes;
-  const int64_t rows_per_read =
-      std::max<int64_t>(1, kStagingBytes / std::max<int64_t>(row_bytes, 1));
-  for (int64_t first = 0; first < rows; first += rows_per_read) {
-    const int64_t count = std::min(rows_per_read, rows - first);
-    const int64_t bytes = count * row_bytes;
-    const int64_t offset = (block.row_first + first) * row_bytes;
-    if (as_stored) {  // straight into place
-      RETURN_IF_ERROR(SafetensorsFile::ReadFrom(
-          file, tensor, offset,
-          {block.to.data + first * row_bytes, static_cast<size_t>(bytes)}));
-    } else {
-      if (static_cast<int64_t>(staging_.size()) < bytes)
-        staging_.resize(static_cast<size_t>(bytes));
-      RETURN_IF_ERROR(SafetensorsFile::ReadFrom(
-          file, tensor, offset, std::span(staging_).first(static_cast<size_t>(bytes))));
-      for (int64_t i = 0; i < count; ++i) {
-        RETURN_IF_ERROR(ConvertRow(tensor, block, first + i, staging_.data() + i * row_bytes));
-      }
-    }
-    read_(bytes);
+  if (rows == 0) return Status::Ok();
+  const int64_t row_bytes = piece.bytes / rows;
+  if (block.scales == nullptr && block.to.dtype != DType::kF32 &&
+      block.to.row_bytes() == row_bytes) {  // as stored: straight into place
+    return SafetensorsFile::ReadFrom(file, *piece.tensor, piece.offset, block.to.span());
+  }
+  if (staging_.bytes() < piece.bytes) {
+    ASSIGN_OR_RETURN_STATUS(staging_, Buffer::Allocate(piece.bytes));
+  }
+  RETURN_IF_ERROR(
+      SafetensorsFile::ReadFrom(file, *piece.tensor, piece.offset,
+                                {staging_.data(), static_cast<size_t>(piece.bytes)}));
+  for (int64_t i = 0; i < rows; ++i) {
+    RETURN_IF_ERROR(ConvertRow(*piece.tensor, block, i, staging_.data() + i * row_bytes));
   }
   return Status::Ok();
 }

@@ -5,11 +5,6 @@
 namespace levin {
 namespace {
 
-bool IsScale(WeightPiece piece) {
-  return piece == WeightPiece::kW1Scale || piece == WeightPiece::kW3Scale ||
-         piece == WeightPiece::kW2Scale;
-}
-
 Status CheckStored(const SafetensorsFile& file, const StoredTensor& stored,
                    const NeededTensor& needed) {
   const std::string who = "tensor '" + stored.name + "' in '" + file.path().string() + "'";

@@ -45,7 +45,7 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
   ExpertFormat expert_format = ExpertFormat::kBF16;
 
-  uint64_t digest = 0;  // XXH3-64 over this rank's names, types, shapes and bytes
+  uint64_t digest = 0;  // made with XXH3-64 over this rank's names, types, shapes and bytes
   int64_t bytes = 0;    // of all buffers
 
   std::vector<Buffer> buffers;  // what the views point into

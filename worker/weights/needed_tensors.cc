@@ -118,6 +118,11 @@ bool IsDecayBuffer(std::string_view name, const ModelConfig& config) {
 
 }  // namespace
 
+bool IsScale(WeightPiece piece) {
+  return piece == WeightPiece::kW1Scale || piece == WeightPiece::kW3Scale ||
+         piece == WeightPiece::kW2Scale;
+}
+
 std::string_view Name(StoredAs type) {
   switch (type) {
     case StoredAs::kBF16:

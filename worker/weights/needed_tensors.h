@@ -37,6 +37,8 @@ enum class WeightPiece : uint8_t {
   kDown,  // of all experts: [E, 2I, H] (w1 rows, then w3), [E, H, I]
 };
 
+bool IsScale(WeightPiece piece);
+
 // Which stored types a piece may have.
 enum class StoredAs : uint8_t {
   kBF16,

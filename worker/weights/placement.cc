@@ -136,7 +136,7 @@ Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank,
   Status status;
   VisitWeights(weights, [&](std::string_view, int64_t WeightBytes::*, TensorView& view) {
     if (view.shape.rank() == 0 || !status.ok()) return;
-    Result<Buffer> buffer = Buffer::Allocate(view.bytes());
+    Result<Buffer> buffer = Buffer::AllocateUnset(view.bytes());
     if (!buffer) {
       status = std::move(buffer).error().Annotate(
           "weights, after " + std::to_string(weights.bytes) + " bytes of them");

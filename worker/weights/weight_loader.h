@@ -15,15 +15,19 @@ struct LoadOptions {
   int rank = 0;
   int ranks = 1;
   bool quantize_experts_int8 = false;  // bf16 experts become int8 (model.md 7); stored int8 stays
-  // Called from LoadWeights' thread as bytes of this rank arrive; may be empty.
+  // Called from LoadWeights' thread as bytes of this rank arrive, with growing numbers; may be
+  // empty.
   std::function<void(int64_t bytes_done, int64_t bytes_total)> progress = {};
+  int threads = 2;  // that read and convert, the calling one among them; fewer than 1 counts as 1
 };
 
 // Reads with pread, shard by shard in file order, only this rank's rows; where a column slice or a
 // row's scale needs whole rows, those in bounded pieces. Every byte is read at most once.
 // Given and needed names must match as sets (rotary inv_freq and the native decay buffers are
 // ignored); names of model.md 6.1 and 6.4, stored int8 included. All headers are checked before the
-// first weight is read or allocated. Errors name file and tensor, what was found and what expected.
+// first weight is read or allocated. At most `threads` files are open at once, and beyond the weights
+// themselves at most a few MiB (or one row) a thread are held: never a bf16 expert beside its int8
+// form. Errors name file and tensor, what was found and what expected.
 Result<ModelWeights> LoadWeights(const std::filesystem::path& model_dir, const ModelConfig& config,
                                  const LoadOptions& options);
 

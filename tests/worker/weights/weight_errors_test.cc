@@ -244,10 +244,14 @@ TEST(WeightErrors, AFileCutWhileItIsLoadedIsAnErrorAndNoSignal) {
     ModelFolder folder("tiny");
     bool cut = false;
     const auto weights =
-        TryLoad(folder.path(), {.rank = 0, .ranks = 1, .progress = [&](int64_t, int64_t) {
-                                  if (!cut) fs::resize_file(folder.path() / shard, 60000);
-                                  cut = true;
-                                }});
+        TryLoad(folder.path(), {.rank = 0,
+                                .ranks = 1,
+                                .progress =
+                                    [&](int64_t, int64_t) {
+                                      if (!cut) fs::resize_file(folder.path() / shard, 60000);
+                                      cut = true;
+                                    },
+                                .threads = 1});
     ASSERT_FALSE(weights);
     EXPECT_EQ(weights.error().code(), Code::kDataLoss);
     EXPECT_THAT(weights.error().message(),
