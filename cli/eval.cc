@@ -1,17 +1,16 @@
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/json.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "cli/commands.h"
 #include "cli/worker_group.h"
 #include "common/config/model_config.h"
+#include "common/config/regular_file.h"
 
 namespace levin {
 namespace {
@@ -23,11 +22,26 @@ int Complain(const Status& status, int exit_code) {
   return exit_code;
 }
 
+constexpr int64_t kIdsBytesMax = int64_t{1} << 30;
+
+// Before weights are read: a long check must not fail at its end. Devices and folders are not
+// replaced.
+Status CheckOut(const std::string& out) {
+  const std::filesystem::path path = std::filesystem::absolute(out);
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return InvalidArgument("--out: '" + out + "' exists and is no regular file");
+  }
+  if (access(path.parent_path().c_str(), W_OK | X_OK) != 0) {
+    return InvalidArgument("--out: cannot write '" + out + "': " + std::strerror(errno));
+  }
+  return Status::Ok();
+}
+
 // {"name": [ids...], ...}, checked against the vocabulary.
 Result<json::object> ReadIds(const std::string& path, int32_t vocab) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error(InvalidArgument("--ids: cannot read '" + path + "'"));
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, kIdsBytesMax));
   boost::system::error_code error;
   const json::value value = json::parse(text, error);
   if (error || !value.is_object()) {
@@ -94,6 +108,7 @@ int RunEval(int argc, const char* const* argv) {
   }
   Result<boost::json::object> ids = ReadIds(options.ids_file, config->vocab);
   if (!ids) return Complain(ids.error(), 2);
+  if (Status status = CheckOut(options.out_file); !status.ok()) return Complain(status, 2);
   Result<Children> children = Children::Create();
   if (!children) return Complain(children.error(), 1);
   const Result<RunDirectory> directory = RunDirectory::Create();

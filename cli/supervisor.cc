@@ -48,9 +48,9 @@ std::vector<std::string> RouterOptionLines(const RouterOptions& o, const std::st
       "--default-max-tokens=" + std::to_string(o.default_max_tokens),
       "--max-output-tokens=" + std::to_string(o.max_output_tokens),
       "--max-queued-requests=" + std::to_string(o.max_queued_requests),
-      "--request-timeout-ms=" + std::to_string(o.request_timeout_ms),
-      "--shutdown-timeout-ms=" + std::to_string(o.shutdown_timeout_ms),
-      "--sse-ping-interval-ms=" + std::to_string(o.sse_ping_interval_ms),
+      "--request-timeout=" + std::to_string(o.request_timeout_ms) + "ms",
+      "--shutdown-timeout=" + std::to_string(o.shutdown_timeout_ms) + "ms",
+      "--sse-ping-interval=" + std::to_string(o.sse_ping_interval_ms) + "ms",
       "--max-logprobs=" + std::to_string(o.max_logprobs),
       "--chat-template=" + o.chat_template,
       "--reasoning-parser=" + o.reasoning_parser,
@@ -152,10 +152,16 @@ void Supervisor::OnRouterExit(int exit_code) {
 }
 
 void Supervisor::OnSignal(int signal) {
-  if (phase_ != Phase::kRunning) {  // the second one: no more patience
+  if (++signals_ >= 3 || phase_ == Phase::kStopping) {
     if (router_ != 0) children_.Signal(router_, SIGKILL);
     group_.Signal(SIGKILL);
     phase_ = Phase::kStopping;
+    return;
+  }
+  if (signals_ == 2) {  // no more patience: the router ends its streams with an error each
+    std::fprintf(stderr, "levin: %s again, ending what still runs\n", strsignal(signal));
+    children_.Signal(router_, SIGTERM);
+    kill_at_ = Now() + kStopLimit;
     return;
   }
   std::fprintf(stderr, "levin: %s, draining\n", strsignal(signal));

@@ -41,6 +41,7 @@ class Supervisor final {
   Children& children_;
   WorkerGroup group_;
   Phase phase_ = Phase::kRunning;
+  int signals_ = 0;  // SIGTERM and SIGINT that came: drain, end now, kill
   int exit_code_ = 0;
   int router_ = 0;  // child id; 0: none
   bool router_listening_ = false;

@@ -10,6 +10,7 @@ namespace levin {
 namespace {
 
 constexpr auto kLeaveLimit = std::chrono::seconds(5);
+constexpr auto kProgressEvery = std::chrono::seconds(1);
 constexpr int kGroupEnded = 6;
 
 std::string Shortest(float value) {
@@ -61,7 +62,8 @@ std::vector<std::string> WorkerGroup::RankOptions(int rank) const {
 Status WorkerGroup::Start() {
   ranks_.clear();
   percent_.assign(static_cast<size_t>(options_.world_size), 0);
-  shown_percent_ = -1;
+  shown_percent_ = 0;
+  shown_at_ = std::chrono::steady_clock::now();
   ready_ = false;
   ending_.reset();
   killed_ = false;
@@ -104,12 +106,15 @@ void WorkerGroup::OnLine(int rank, const ChildEvent& event) {
   std::fprintf(stderr, "%s\n", event.line.c_str());
 }
 
-// One line for the whole group: that of the slowest rank, each 5 %.
+// One line for the whole group: that of the slowest rank, once a second.
 void WorkerGroup::ShowProgress(int rank, const std::string& line) {
   percent_[static_cast<size_t>(rank)] = std::atoi(line.c_str());
   const int slowest = *std::min_element(percent_.begin(), percent_.end());
-  if (slowest < shown_percent_ + 5 && !(slowest == 100 && shown_percent_ != 100)) return;
+  const TimePoint now = std::chrono::steady_clock::now();
+  const bool done = slowest == 100;
+  if (slowest <= shown_percent_ || (!done && now - shown_at_ < kProgressEvery)) return;
   shown_percent_ = slowest;
+  shown_at_ = now;
   std::fprintf(stderr, "levin: loading weights %d%%\n", slowest);
 }
 
@@ -121,7 +126,7 @@ void WorkerGroup::OnExit(int rank, int exit_code) {
     if (!ready_ && exit_code != 0) Signal(SIGTERM);
   }
   const bool says_more = exit_code_ == 0 || exit_code_ == kGroupEnded;
-  if (exit_code != 0 && says_more) exit_code_ = exit_code > 128 ? 1 : exit_code;
+  if (exit_code != 0 && says_more) exit_code_ = exit_code > 128 ? kGroupEnded : exit_code;
 }
 
 void WorkerGroup::Signal(int signal) {

@@ -45,7 +45,8 @@ class WorkerGroup final {
   Children& children_;
   std::map<int, int> ranks_;  // child -> rank, of those that run
   std::vector<int> percent_;  // loaded, by rank
-  int shown_percent_ = -1;
+  int shown_percent_ = 0;
+  TimePoint shown_at_;
   bool ready_ = false;
   std::optional<TimePoint> ending_;
   bool killed_ = false;

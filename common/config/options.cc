@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -26,11 +25,22 @@ struct Unit {
 };
 
 constexpr Unit kCountUnits[] = {{"", 1}, {"k", 1000}, {"m", 1000'000}, {"g", 1000'000'000}};
-constexpr Unit kByteUnits[] = {
-    {"", 1},           {"b", 1},           {"k", 1000},          {"kb", 1000},
-    {"m", 1000'000},   {"mb", 1000'000},   {"g", 1000'000'000},  {"gb", 1000'000'000},
-    {"kib", 1 << 10},  {"mib", 1 << 20},   {"gib", 1 << 30},     {"tib", int64_t{1} << 40},
-    {"t", 1000'000'000'000}, {"tb", 1000'000'000'000}};
+constexpr Unit kByteUnits[] = {{"", 1},
+                               {"b", 1},
+                               {"k", 1000},
+                               {"kb", 1000},
+                               {"m", 1000'000},
+                               {"mb", 1000'000},
+                               {"g", 1000'000'000},
+                               {"gb", 1000'000'000},
+                               {"kib", 1 << 10},
+                               {"mib", 1 << 20},
+                               {"gib", 1 << 30},
+                               {"tib", int64_t{1} << 40},
+                               {"t", 1000'000'000'000},
+                               {"tb", 1000'000'000'000}};
+
+constexpr Unit kTimeUnits[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
 
 Result<int64_t> ParseWithUnits(const std::string& text, std::span<const Unit> units,
                                const char* expected) {
@@ -78,13 +88,19 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 // ---- one command's flags
 
 // Flags that other engines' launch lines carry and that change nothing here.
-constexpr const char* kIgnoredFlags[] = {"--trust-remote-code", "--disable-custom-all-reduce",
+constexpr const char* kIgnoredFlags[] = {"--trust-remote-code",    "--disable-custom-all-reduce",
                                          "--use-v2-block-manager", "--enable-request-id-headers",
-                                         "--enforce-eager", "--enable-chunked-prefill"};
-constexpr const char* kIgnoredValues[] = {
-    "--swap-space", "--block-size", "--max-seq-len-to-capture", "--distributed-executor-backend",
-    "--task", "--tokenizer-mode", "--compilation-config", "--limit-mm-per-prompt",
-    "--download-dir", "--guided-decoding-backend"};
+                                         "--enforce-eager",        "--enable-chunked-prefill"};
+constexpr const char* kIgnoredValues[] = {"--swap-space",
+                                          "--block-size",
+                                          "--max-seq-len-to-capture",
+                                          "--distributed-executor-backend",
+                                          "--task",
+                                          "--tokenizer-mode",
+                                          "--compilation-config",
+                                          "--limit-mm-per-prompt",
+                                          "--download-dir",
+                                          "--guided-decoding-backend"};
 
 class Command final {
  public:
@@ -112,11 +128,15 @@ class Command final {
   CLI::Option* AddBytes(const std::string& flag, int64_t& value, const std::string& about) {
     return AddParsed(flag, value, about, &ParseBytes);
   }
+  CLI::Option* AddTime(const std::string& flag, int64_t& ms, const std::string& about) {
+    return AddParsed(flag, ms, about, &ParseTimeMs);
+  }
   CLI::Option* AddChoice(const std::string& flag, std::string& value,
                          std::vector<std::string> choices, const std::string& about) {
     return Add(flag, value, about)->check(CLI::IsMember(std::move(choices)));
   }
-  CLI::Option* AddPositional(const std::string& name, std::string& value, const std::string& about) {
+  CLI::Option* AddPositional(const std::string& name, std::string& value,
+                             const std::string& about) {
     return app_.add_option(name, value, about);
   }
   void AddFlag(const std::string& flag, bool& value, const std::string& about) {
@@ -149,7 +169,8 @@ class Command final {
  private:
   CLI::Option* WithEnvironment(const std::string& flag, CLI::Option* option) {
     std::string name = "LEVIN_" + flag.substr(2, flag.find(',') - 2);
-    for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    for (char& c : name)
+      c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return option->envname(name);
   }
 
@@ -197,7 +218,8 @@ class Command final {
         if (distance < best) best = distance, nearest = "--" + known;
       }
     }
-    return InvalidArgument("unknown flag '" + name + "', the nearest known one is '" + nearest + "'");
+    return InvalidArgument("unknown flag '" + name + "', the nearest known one is '" + nearest +
+                           "'");
   }
 
   CLI::App app_;
@@ -223,38 +245,53 @@ void AddTypes(Command& command, std::string& dtype, std::string& quantization) {
 
 void AddModelNumbers(Command& command, WorkerOptions& worker) {
   AddTypes(command, worker.dtype, worker.quantization);
-  command.AddNumber("--cpu-threads", worker.cpu_threads, "Compute threads of the whole group; 0: the cores")
+  command
+      .AddNumber("--cpu-threads", worker.cpu_threads,
+                 "Compute threads of the whole group; 0: the cores")
       ->check(CLI::Range(0, 4096));
-  command.AddNumber("--lightning-norm-eps", worker.lightning_norm_eps, "eps of the lightning layers' inner norm")
+  command
+      .AddNumber("--lightning-norm-eps", worker.lightning_norm_eps,
+                 "eps of the lightning layers' inner norm")
       ->check(CLI::PositiveNumber);
   command.AddChoice("--device", worker.device, {"auto", "cpu"}, "Compute device");
 }
 
 void AddCache(Command& command, WorkerOptions& worker) {
   command.AddBytes("--cache-bytes", worker.cache_bytes,
-                   "State and KV of the whole group (8GiB accepted); 0: a quarter of the free memory, at most 8 GiB");
-  command.AddNumber("--max-num-seqs,--max-running-requests", worker.max_num_seqs, "Sequences that run at once")
+                   "State and KV of the whole group (8GiB accepted); 0: a quarter of the free "
+                   "memory, at most 8 GiB");
+  command
+      .AddNumber("--max-num-seqs,--max-running-requests", worker.max_num_seqs,
+                 "Sequences that run at once")
       ->check(CLI::Range(1, 65536));
-  command.AddNumber("--max-num-batched-tokens,--chunked-prefill-size", worker.max_num_batched_tokens,
-                    "Tokens of one step, at most")
+  command
+      .AddNumber("--max-num-batched-tokens,--chunked-prefill-size", worker.max_num_batched_tokens,
+                 "Tokens of one step, at most")
       ->check(CLI::Range(64, 1 << 20));
 }
 
 void AddRouter(Command& command, RouterOptions& router) {
-  command.AddList("--served-model-name", router.served_model_names, "Names clients may use (repeatable)");
+  command.AddList("--served-model-name", router.served_model_names,
+                  "Names clients may use (repeatable)");
   command.Add("--host", router.host, "Address to listen on");
-  command.AddNumber("--port", router.port, "HTTP port; 0: any free one")->check(CLI::Range(0, 65535));
-  command.AddList("--api-key", router.api_keys, "Key that clients must send (repeatable; or LEVIN_API_KEY)");
+  command.AddNumber("--port", router.port, "HTTP port; 0: any free one")
+      ->check(CLI::Range(0, 65535));
+  command.AddList("--api-key", router.api_keys,
+                  "Key that clients must send (repeatable; or LEVIN_API_KEY)");
   command.AddCount("--default-max-tokens", router.default_max_tokens,
                    "Output limit where the request names none; 0: by model family");
   command.AddCount("--max-output-tokens", router.max_output_tokens, "Cap of max_tokens; 0: none");
   command.AddCount("--max-queued-requests", router.max_queued_requests, "429 beyond");
-  command.AddCount("--request-timeout-ms", router.request_timeout_ms, "Time limit of a request; 0: none");
-  command.AddCount("--shutdown-timeout-ms", router.shutdown_timeout_ms, "How long a drain may take");
-  command.AddCount("--sse-ping-interval-ms", router.sse_ping_interval_ms, "Comment lines in silent streams; 0: off");
-  command.AddNumber("--max-logprobs", router.max_logprobs, "Largest top_logprobs")->check(CLI::Range(0, 1024));
+  command.AddTime("--request-timeout", router.request_timeout_ms,
+                  "Time limit of a request; 0: none");
+  command.AddTime("--shutdown-timeout", router.shutdown_timeout_ms, "How long a drain may take");
+  command.AddTime("--sse-ping-interval", router.sse_ping_interval_ms,
+                  "Comment lines in silent streams; 0: off");
+  command.AddNumber("--max-logprobs", router.max_logprobs, "Largest top_logprobs")
+      ->check(CLI::Range(0, 1024));
   command.AddChoice("--chat-template", router.chat_template,
-                    {"auto", "minimax-m1", "minimax-m1-tools", "minimax-text-01"}, "Built-in renderer");
+                    {"auto", "minimax-m1", "minimax-m1-tools", "minimax-text-01"},
+                    "Built-in renderer");
   command.AddChoice("--reasoning-parser", router.reasoning_parser, {"none", "auto", "minimax_m1"},
                     "Separate the think block from the answer");
 }
@@ -269,7 +306,8 @@ Result<int> PortOrOff(const std::string& text, const char* flag) {
   int port = -1;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || end != text.data() + text.size() || port < 0 || port > 65535) {
-    return Error(InvalidArgument(std::string(flag) + ": '" + text + "' is neither a port (0 to 65535) nor 'off'"));
+    return Error(InvalidArgument(std::string(flag) + ": '" + text +
+                                 "' is neither a port (0 to 65535) nor 'off'"));
   }
   return port;
 }
@@ -315,23 +353,36 @@ Result<int64_t> ParseBytes(const std::string& text) {
   return ParseWithUnits(text, kByteUnits, "bytes such as 4096, 512MiB or 8GB");
 }
 
+Result<int64_t> ParseTimeMs(const std::string& text) {
+  return ParseWithUnits(text, kTimeUnits, "a time such as 90, 90s, 500ms or 5m");
+}
+
 Result<Parsed<WorkerOptions>> ParseWorkerOptions(int argc, const char* const* argv) {
   Parsed<WorkerOptions> parsed;
   WorkerOptions& worker = parsed.options;
-  Command command("levin-worker", "One rank of a worker group: its device, its shard of the model.");
+  Command command("levin-worker",
+                  "One rank of a worker group: its device, its shard of the model.");
   command.Add("--model", worker.model, "Folder with config.json and safetensors");
-  command.AddNumber("--rank", worker.rank, "This process's rank; 0 leads")->check(CLI::Range(0, 1023));
-  command.AddNumber("--world-size", worker.world_size, "Ranks of the group")->check(CLI::Range(1, 1024));
-  command.Add("--leader", worker.leader, "The leader's Group address, HOST:PORT or unix:PATH (ranks above 0)");
+  command.AddNumber("--rank", worker.rank, "This process's rank; 0 leads")
+      ->check(CLI::Range(0, 1023));
+  command.AddNumber("--world-size", worker.world_size, "Ranks of the group")
+      ->check(CLI::Range(1, 1024));
+  command.Add("--leader", worker.leader,
+              "The leader's Group address, HOST:PORT or unix:PATH (ranks above 0)");
   command.Add("--engine-listen", worker.engine_listen, "Leader: address of the Engine service");
   command.Add("--group-listen", worker.group_listen, "Leader: address of the Group service");
   command.Add("--metrics-host", worker.metrics_host, "Address of health and metrics");
   std::string metrics_port = "off";
-  command.Add("--metrics-port", metrics_port, "Port of health and metrics; 0: any free one; off: none");
+  command.Add("--metrics-port", metrics_port,
+              "Port of health and metrics; 0: any free one; off: none");
   command.Add("--epoch-file", worker.epoch_file, "Where the leader keeps its epoch over restarts");
-  command.AddCount("--max-model-len,--context-length", worker.max_model_len, "Longest sequence; 0: what the cache holds");
+  command.AddCount("--max-model-len,--context-length", worker.max_model_len,
+                   "Longest sequence; 0: what the cache holds");
   command.Add("--eval-job", worker.eval_job, "Job of levin eval: generations come from this file");
-  command.AddNumber("--test-corrupt-rank", worker.corrupt_rank, "Test hook: this rank damages a weight in memory")->group("");
+  command
+      .AddNumber("--test-corrupt-rank", worker.corrupt_rank,
+                 "Test hook: this rank damages a weight in memory")
+      ->group("");
   AddModelNumbers(command, worker);
   AddCache(command, worker);
   AddLog(command, worker.log);
@@ -339,11 +390,13 @@ Result<Parsed<WorkerOptions>> ParseWorkerOptions(int argc, const char* const* ar
   if (!parsed.help.empty()) return parsed;
   RETURN_ERROR_IF(RequireModel(worker.model));
   if (worker.rank >= worker.world_size) {
-    return Error(InvalidArgument("--rank is " + std::to_string(worker.rank) + ", expected less than --world-size " +
+    return Error(InvalidArgument("--rank is " + std::to_string(worker.rank) +
+                                 ", expected less than --world-size " +
                                  std::to_string(worker.world_size)));
   }
   if (worker.rank > 0 && worker.leader.empty()) {
-    return Error(InvalidArgument("--leader is missing: rank " + std::to_string(worker.rank) + " needs the leader's address"));
+    return Error(InvalidArgument("--leader is missing: rank " + std::to_string(worker.rank) +
+                                 " needs the leader's address"));
   }
   ASSIGN_OR_RETURN(worker.metrics_port, PortOrOff(metrics_port, "--metrics-port"));
   ResolveAuto(worker);
@@ -355,20 +408,24 @@ Result<Parsed<RouterOptions>> ParseRouterOptions(int argc, const char* const* ar
   RouterOptions& router = parsed.options;
   Command command("levin-router", "HTTP and gRPC for clients; forwards to worker groups.");
   command.Add("--model,--tokenizer", router.model, "Folder with config.json and tokenizer.json");
-  command.AddList("--group,--engine", router.groups, "Engine address of a worker group (repeatable)");
-  command.AddCount("--max-model-len,--context-length", router.max_model_len, "Longest sequence; 0: the group's");
+  command.AddList("--group,--engine", router.groups,
+                  "Engine address of a worker group (repeatable)");
+  command.AddCount("--max-model-len,--context-length", router.max_model_len,
+                   "Longest sequence; 0: the group's");
   std::string grpc_port = "50051";
   AddGrpcPort(command, grpc_port);
   command.Add("--grpc-host", router.grpc_host, "gRPC address; empty: as --host");
   command.Add("--dtype", router.dtype, "What the group computes in (for GetModel)");
-  command.Add("--quantization,-q", router.quantization, "How the group's experts are stored (for GetModel)");
+  command.Add("--quantization,-q", router.quantization,
+              "How the group's experts are stored (for GetModel)");
   AddRouter(command, router);
   AddLog(command, router.log);
   RETURN_ERROR_IF(command.Parse(argc, argv, parsed.help));
   if (!parsed.help.empty()) return parsed;
   RETURN_ERROR_IF(RequireModel(router.model));
   if (router.groups.empty()) {
-    return Error(InvalidArgument("--group is missing: expected the Engine address of a worker group"));
+    return Error(
+        InvalidArgument("--group is missing: expected the Engine address of a worker group"));
   }
   ASSIGN_OR_RETURN(router.grpc_port, PortOrOff(grpc_port, "--grpc-port"));
   RETURN_ERROR_IF(ReadKeyFile(router.api_keys));
@@ -379,9 +436,11 @@ Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv
   Parsed<ServeOptions> parsed;
   WorkerOptions& worker = parsed.options.worker;
   RouterOptions& router = parsed.options.router;
-  Command command("levin serve", "Serve a model on this host: one router and a tensor-parallel worker group.");
+  Command command("levin serve",
+                  "Serve a model on this host: one router and a tensor-parallel worker group.");
   std::string positional;
-  command.AddPositional("MODEL", positional, "Folder with config.json, tokenizer.json and safetensors");
+  command.AddPositional("MODEL", positional,
+                        "Folder with config.json, tokenizer.json and safetensors");
   command.Add("--model,--model-path", worker.model, "The same as a flag");
   command.AddNumber("--tensor-parallel-size,--tp", worker.world_size, "Ranks of the group")
       ->check(CLI::Range(1, 1024));
@@ -411,29 +470,40 @@ Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv
 Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv) {
   Parsed<EvalOptions> parsed;
   EvalOptions& eval = parsed.options;
-  Command command("levin eval", "Known values of a checkpoint: logits, greedy tokens, states and traces of given ids.");
+  Command command(
+      "levin eval",
+      "Known values of a checkpoint: logits, greedy tokens, states and traces of given ids.");
   command.AddPositional("MODEL", eval.worker.model, "Folder with config.json and safetensors");
   command.Add("--ids", eval.ids_file, "JSON file: {\"name\": [ids...], ...}");
-  command.Add("--out", eval.out_file, "Safetensors file to write: NAME.logits [positions, vocabulary] and more");
-  command.AddNumber("--greedy", eval.greedy, "Also this many greedy tokens (NAME.greedy); the end token ends nothing")
+  command.Add("--out", eval.out_file,
+              "Safetensors file to write: NAME.logits [positions, vocabulary] and more");
+  command
+      .AddNumber("--greedy", eval.greedy,
+                 "Also this many greedy tokens (NAME.greedy); the end token ends nothing")
       ->check(CLI::Range(0, 1 << 20));
   command.AddFlag("--states", eval.states, "Also NAME.state.LAYER after the last id");
   command.AddFlag("--trace", eval.trace, "Also NAME.trace.WHAT of every position");
   command.AddFlag("--batch", eval.batch, "All names as one batch, else one after the other");
-  command.AddNumber("--chunk-tokens", eval.chunk_tokens, "Feed prompts in chunks of so many; 1: the one-token form")
+  command
+      .AddNumber("--chunk-tokens", eval.chunk_tokens,
+                 "Feed prompts in chunks of so many; 1: the one-token form")
       ->check(CLI::Range(1, 1 << 20));
   command.AddNumber("--tensor-parallel-size,--tp", eval.worker.world_size, "Ranks of the group")
       ->check(CLI::Range(1, 1024));
-  command.AddNumber("--test-corrupt-rank", eval.worker.corrupt_rank,
-                    "Test hook: this rank damages a weight in memory")->group("");
+  command
+      .AddNumber("--test-corrupt-rank", eval.worker.corrupt_rank,
+                 "Test hook: this rank damages a weight in memory")
+      ->group("");
   AddModelNumbers(command, eval.worker);
   AddCache(command, eval.worker);
   AddLog(command, eval.worker.log);
   RETURN_ERROR_IF(command.Parse(argc, argv, parsed.help));
   if (!parsed.help.empty()) return parsed;
   RETURN_ERROR_IF(RequireModel(eval.worker.model));
-  if (eval.ids_file.empty()) return Error(InvalidArgument("--ids is missing: expected a JSON file of prompts"));
-  if (eval.out_file.empty()) return Error(InvalidArgument("--out is missing: expected the file to write"));
+  if (eval.ids_file.empty())
+    return Error(InvalidArgument("--ids is missing: expected a JSON file of prompts"));
+  if (eval.out_file.empty())
+    return Error(InvalidArgument("--out is missing: expected the file to write"));
   ResolveAuto(eval.worker);
   return parsed;
 }
@@ -442,18 +512,22 @@ Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv
   Parsed<BenchOptions> parsed;
   BenchOptions& bench = parsed.options;
   WorkerOptions& worker = bench.worker;
-  Command command("levin bench", "Tokens per second of the engine; the last line is a JSON object.");
+  Command command("levin bench",
+                  "Tokens per second of the engine; the last line is a JSON object.");
   command.Add("--engine,--model", worker.model, "Folder with config.json and safetensors");
   command.AddNumber("--prompt", bench.prompt, "Tokens to prefill")->check(CLI::Range(0, 1 << 24));
-  command.AddNumber("--gen", bench.gen, "Tokens to generate; above 0 these are timed, else the prompt")
+  command
+      .AddNumber("--gen", bench.gen, "Tokens to generate; above 0 these are timed, else the prompt")
       ->check(CLI::Range(0, 1 << 24));
   command.AddNumber("--depth", bench.depth, "Tokens in every sequence before the clock starts")
       ->check(CLI::Range(0, 1 << 24));
   command.AddNumber("--batch", bench.batch, "Sequences at once")->check(CLI::Range(1, 4096));
-  command.AddNumber("--rounds", bench.rounds, "Timed repetitions; the best counts")->check(CLI::Range(1, 1000));
+  command.AddNumber("--rounds", bench.rounds, "Timed repetitions; the best counts")
+      ->check(CLI::Range(1, 1000));
   command.AddNumber("--tensor-parallel-size,--tp", worker.world_size, "Ranks of the group")
       ->check(CLI::Range(1, 1024));
-  command.AddNumber("--threads", worker.cpu_threads, "The same as --cpu-threads")->check(CLI::Range(0, 4096));
+  command.AddNumber("--threads", worker.cpu_threads, "The same as --cpu-threads")
+      ->check(CLI::Range(0, 4096));
   AddModelNumbers(command, worker);
   AddCache(command, worker);
   AddLog(command, worker.log);
@@ -470,22 +544,29 @@ Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv
 Result<Parsed<PlanOptions>> ParsePlanOptions(int argc, const char* const* argv) {
   Parsed<PlanOptions> parsed;
   PlanOptions& plan = parsed.options;
-  Command command("levin plan", "What a model needs and what fits beside it; checks the folder, loads nothing.");
+  Command command("levin plan",
+                  "What a model needs and what fits beside it; checks the folder, loads nothing.");
   std::string positional;
-  command.AddPositional("MODEL", positional, "Folder with config.json; index and safetensors are checked when there");
+  command.AddPositional("MODEL", positional,
+                        "Folder with config.json; index and safetensors are checked when there");
   command.Add("--model,--model-path", plan.model, "The same as a flag");
-  command.AddNumber("--tensor-parallel-size,--tp", plan.world_size, "Ranks of the group, one device each")
+  command
+      .AddNumber("--tensor-parallel-size,--tp", plan.world_size,
+                 "Ranks of the group, one device each")
       ->check(CLI::Range(1, 1024));
   AddTypes(command, plan.dtype, plan.quantization);
   command.AddBytes("--device-memory", plan.device_bytes, "Memory of one device (80GB, 96GiB)");
   command.AddNumber("--gpu-memory-utilization,--mem-fraction-static", plan.gpu_memory_utilization,
                     "The part of it that may be used, above 0 and at most 1");
-  command.AddBytes("--overhead-bytes", plan.overhead_bytes,
-                   "Everything else on a device: workspace, communication, context; unless given, 5.2GB, "
-                   "which the published contexts imply");
+  command.AddBytes(
+      "--overhead-bytes", plan.overhead_bytes,
+      "Everything else on a device: workspace, communication, context; unless given, 5.2GB, "
+      "which the published contexts imply");
   command.AddCount("--max-model-len,--context-length", plan.max_model_len,
                    "Longest sequence that must fit; 0: the longest that is worth offering");
-  command.AddNumber("--max-num-seqs,--max-running-requests", plan.max_num_seqs, "Sequences that run at once")
+  command
+      .AddNumber("--max-num-seqs,--max-running-requests", plan.max_num_seqs,
+                 "Sequences that run at once")
       ->check(CLI::Range(1, 65536));
   command.AddFlag("--json", plan.json, "The plan as one JSON object");
   command.AddIgnored();
@@ -493,10 +574,12 @@ Result<Parsed<PlanOptions>> ParsePlanOptions(int argc, const char* const* argv) 
   if (!parsed.help.empty()) return parsed;
   RETURN_ERROR_IF(OneModel(positional, plan.model));
   if (plan.device_bytes == 0) {
-    return Error(InvalidArgument("--device-memory is missing: expected the bytes of one device, such as 80GB"));
+    return Error(InvalidArgument(
+        "--device-memory is missing: expected the bytes of one device, such as 80GB"));
   }
   if (!(plan.gpu_memory_utilization > 0 && plan.gpu_memory_utilization <= 1)) {
-    return Error(InvalidArgument("--gpu-memory-utilization is " + std::to_string(plan.gpu_memory_utilization) +
+    return Error(InvalidArgument("--gpu-memory-utilization is " +
+                                 std::to_string(plan.gpu_memory_utilization) +
                                  ", expected above 0 and at most 1"));
   }
   if (plan.dtype == "auto") plan.dtype = "bfloat16";

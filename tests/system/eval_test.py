@@ -80,8 +80,16 @@ class Eval(unittest.TestCase):
 
     def test_a_place_that_cannot_be_written_is_named(self):
         code, _, error = self.run_eval({"a": [1]}, out="/nowhere/out.safetensors")
-        self.assertNotEqual(code, 0)
+        self.assertEqual(code, 2)
         self.assertIn("/nowhere/out.safetensors", error)
+        code, _, error = self.run_eval({"a": [1]}, out=self.folder)  # a folder; a device is the same
+        self.assertEqual(code, 2)
+        self.assertIn("no regular file", error)
+
+    def test_a_folder_instead_of_an_ids_file_is_an_error(self):
+        code, _, error = levin("eval", NETWORK / "tiny", "--ids", self.folder, "--out", self.out)
+        self.assertEqual(code, 2, error)
+        self.assertIn(str(self.folder), error)
 
     def test_none_is_refused_for_a_quantised_checkpoint(self):
         code, _, error = self.run_eval({"a": [1]}, "--quantization", "none", model=NETWORK / "tiny-int8")

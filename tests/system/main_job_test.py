@@ -198,6 +198,20 @@ class Death(unittest.TestCase):
                     reader.close()
                 server.wait_idle(2.0)
 
+    def test_a_second_sigterm_ends_the_streams_with_an_error_event(self):
+        server = Server("--tensor-parallel-size", 2)
+        stream = server.open_stream("/v1/completions", {"prompt": "a", "max_tokens": 8000, "ignore_eos": True})
+        events = stream.events()
+        next(events)
+        server.process.send_signal(signal.SIGTERM)
+        for _ in range(3):
+            self.assertIn("choices", next(events))  # the drain lets it go on
+        server.process.send_signal(signal.SIGTERM)
+        rest = list(events)
+        stream.close()
+        self.assertIn("error", rest[-1], rest[-1:])
+        self.assertEqual(server.stop(), 0)
+
     def test_nothing_is_left_behind_after_stop_and_after_kill(self):
         leftovers = lambda: {p.name for d in ("/tmp", "/dev/shm", os.environ.get("XDG_RUNTIME_DIR", "/tmp"))
                              for p in pathlib.Path(d).glob("levin*")}

@@ -109,6 +109,10 @@ TEST(OptionsTest, CountsAndBytesKnowTheirUnits) {
   EXPECT_EQ(*ParseCount("256k"), 256'000);
   EXPECT_EQ(*ParseBytes("8GiB"), int64_t{8} << 30);
   EXPECT_EQ(*ParseBytes("80GB"), 80'000'000'000);
+  EXPECT_EQ(*ParseTimeMs("90"), 90'000);
+  EXPECT_EQ(*ParseTimeMs("500ms"), 500);
+  EXPECT_EQ(*ParseTimeMs("5m"), 300'000);
+  EXPECT_FALSE(ParseTimeMs("soon"));
   EXPECT_FALSE(ParseBytes("-1"));
   EXPECT_FALSE(ParseCount("1e30"));
   EXPECT_FALSE(ParseCount(""));
