@@ -37,6 +37,9 @@ int RunServe(int argc, const char* const* argv) {
     return Complain(status, 2);
   }
   NameModel(options.router);
+  if (options.router.quantization == "auto") {
+    options.router.quantization = config->experts_stored_int8 ? "experts_int8" : "none";
+  }
   if (options.router.api_keys.empty() && options.router.host != "127.0.0.1" &&
       options.router.host != "::1" && options.router.host != "localhost") {
     std::fprintf(
