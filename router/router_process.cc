@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ using std::chrono::milliseconds;
 
 constexpr size_t kBodyBytesMin = 32u << 20;
 constexpr size_t kBodyBytesPerToken = 24;            // of a prompt of the longest kind: ids as JSON
+constexpr int kHttpThreadsMin = 4;
 constexpr auto kEndLimit = std::chrono::seconds(2);  // for answers of requests that were cut off
 
 uint64_t RandomBits() {
@@ -41,6 +43,12 @@ uint64_t RandomBits() {
 size_t BodyBytesMax(int64_t max_model_len) {
   const auto tokens = static_cast<size_t>(std::max<int64_t>(max_model_len, 0));
   return std::max(kBodyBytesMin, kBodyBytesPerToken * tokens);
+}
+
+// Handlers encode text on the server's threads: several, so that a few long texts at once leave some
+// for /health, whatever the number of cores.
+int HttpThreads() {
+  return std::max(kHttpThreadsMin, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 std::string HostAndPort(const std::string& host, int port) {
@@ -142,6 +150,7 @@ Status Router::Listen() {
   http.host = options_.host;
   http.port = static_cast<uint16_t>(options_.port);
   http.body_bytes_max = body_bytes_max;
+  http.threads = HttpThreads();
   ASSIGN_OR_RETURN_STATUS(http_, HttpServer::Start(http, watch_.Wrap(api_->handler())));
   std::printf("levin-router: listening %s\n", Addresses().c_str());
   std::fflush(stdout);

@@ -53,6 +53,7 @@ constexpr Milliseconds kLinger{5000};  // for the client to read the last reply 
 constexpr Milliseconds kStopLinger{1000};
 constexpr Milliseconds kAcceptPause{100};
 constexpr int kRefusedConnectionsMax = 64;
+constexpr size_t kRequestIdMax = 128;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 class Connection;
@@ -108,6 +109,15 @@ HttpResponse ParseErrorReply(const error_code& error, const HttpServerOptions& o
     return ErrorReply(505, "http_version_not_supported", "only HTTP/1.0 and HTTP/1.1 are spoken");
   }
   return ErrorReply(400, "malformed_request", "malformed HTTP request: " + error.message());
+}
+
+// The id by which the client knows its request: "" unless visible ASCII of a sane length.
+std::string RequestIdOf(const Parser::value_type& request) {
+  const boost::beast::string_view id = request["x-request-id"];
+  const bool sane =
+      id.size() <= kRequestIdMax &&
+      std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
+  return sane ? std::string(id.data(), id.size()) : std::string();
 }
 
 HttpResponse HeaderLimitReply(const HttpServerOptions& options) {
@@ -371,8 +381,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // --- writing ---
 
-  // An answer of the server's own; then the connection ends.
+  // An answer of the server's own; then the connection ends. It carries the request's id as far as
+  // the head was read.
   void Refuse(HttpResponse response) {
+    if (parser_) {
+      if (std::string id = RequestIdOf(parser_->get()); !id.empty()) {
+        response.headers.emplace_back("x-request-id", std::move(id));
+      }
+    }
     phase_ = Phase::kReply;
     refusing_ = true;
     keep_alive_ = false;

@@ -15,9 +15,7 @@ Status Chat(ApiCall& call, Generator& generator, const Clock& clock) {
   RETURN_IF_ERROR(AdoptBodyId(call, request.request_id));
   RETURN_IF_ERROR(generator.model().CheckName(request.model));
   ASSIGN_OR_RETURN_STATUS(request.inference.timeout_ms, TimeoutOf(call.request));
-  ASSIGN_OR_RETURN_STATUS(ChatPrompt prompt, generator.model().EncodeChat(call.request.body));
-  request.inference.prompt = std::move(prompt.ids);
-  request.inference.reply.think_start = prompt.think_start;
+  RETURN_IF_ERROR(generator.SetChatPrompt(call.request.body, request.inference));
   const bool include_reasoning = request.inference.reply.include_reasoning;
 
   std::vector<PreparedRequest> prepared;

@@ -9,9 +9,13 @@
 namespace levin {
 namespace {
 
-std::vector<TokenId> IdsOf(const CompletionPrompt& prompt, const ServedModel& model) {
-  if (const auto* text = std::get_if<std::string>(&prompt)) return model.EncodeText(*text);
-  return std::get<std::vector<TokenId>>(prompt);
+Status SetPrompt(const CompletionPrompt& prompt, const Generator& generator,
+                 InferenceRequest& out) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    return generator.SetTextPrompt(*text, out);
+  }
+  out.prompt = std::get<std::vector<TokenId>>(prompt);
+  return {};
 }
 
 // The text that the prompt's ids spell, which is what the model saw.
@@ -32,7 +36,7 @@ Status Complete(ApiCall& call, Generator& generator, const Clock& clock) {
   std::vector<std::string> echoes;
   for (const CompletionPrompt& prompt : request.prompts) {
     InferenceRequest inference = request.inference;
-    inference.prompt = IdsOf(prompt, generator.model());
+    RETURN_IF_ERROR(SetPrompt(prompt, generator, inference));
     ASSIGN_OR_RETURN_STATUS(prepared.emplace_back(), generator.Prepare(std::move(inference)));
     echoes.push_back(request.shape.echo ? TextOf(prepared.back().generation.prompt, tokenizer)
                                         : "");

@@ -97,7 +97,8 @@ Result<int64_t> ReadInteger(const json::value& value, const std::string& path) {
   const bool integral = value.is_uint64() ||
                         (value.is_double() && std::trunc(value.get_double()) == value.get_double());
   if (!integral) return Error(WrongType(path, "an integer", value));
-  if (value.is_double() && value.get_double() >= -kTwo63 && value.get_double() < kTwo63) {
+  // -2^63 itself comes as an int64: a double of that value was rounded from a number below it.
+  if (value.is_double() && value.get_double() > -kTwo63 && value.get_double() < kTwo63) {
     return static_cast<int64_t>(value.get_double());
   }
   return Error(InvalidArgument(path + " must be an integer from -2^63 to 2^63 - 1, got " +

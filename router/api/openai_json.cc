@@ -46,10 +46,16 @@ Result<std::string> ToolName(const json::value& tool, const std::string& path) {
   if (!tool.is_object()) return Error(WrongType(path, "an object", tool));
   FieldReader outer(tool.get_object(), path);
   const json::object* function = outer.Object("function");
+  const std::optional<std::string> type = outer.String("type");
   RETURN_ERROR_IF(outer.status());
+  if (type && *type != "function") {
+    return Error(BadValue(outer.PathOf("type"), "the type of a tool must be function"));
+  }
   const bool nested = function != nullptr;
+  if (!nested && type && !outer.Has("name")) return Error(Missing(outer.PathOf("function")));
   FieldReader inner(nested ? *function : tool.get_object(), nested ? path + ".function" : path);
   const std::optional<std::string> name = inner.String("name");
+  inner.Object("parameters");  // the template prints it; here only its kind counts
   RETURN_ERROR_IF(inner.status());
   if (!name) return Error(Missing(inner.PathOf("name")));
   if (!IsToolName(*name)) {

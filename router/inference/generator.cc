@@ -40,6 +40,29 @@ std::string Generator::fingerprint() const {
   return FingerprintOf(model_.info(), group->ranks, group->model_digest);
 }
 
+Status Generator::CheckFits(const InferenceRequest& request, size_t bytes) const {
+  Status status = CheckTextFits(request, bytes, model_.tokenizer(), window());
+  if (!status.ok()) CountRejection(metrics_, status);
+  return status;
+}
+
+Status Generator::SetTextPrompt(std::string_view text, InferenceRequest& request) const {
+  RETURN_IF_ERROR(CheckFits(request, text.size()));
+  request.prompt = model_.EncodeText(text);
+  return {};
+}
+
+Status Generator::SetChatPrompt(std::string_view request_json, InferenceRequest& request) const {
+  ASSIGN_OR_RETURN_STATUS(const std::vector<Segment> segments, model_.RenderChat(request_json));
+  size_t bytes = 0;
+  for (const Segment& segment : segments) bytes += segment.text.size();
+  RETURN_IF_ERROR(CheckFits(request, bytes));
+  ChatPrompt prompt = model_.EncodeRendered(segments);
+  request.prompt = std::move(prompt.ids);
+  request.reply.think_start = prompt.think_start;
+  return {};
+}
+
 Result<PreparedRequest> Generator::Prepare(InferenceRequest request) const {
   const auto group = engine_.group();
   if (group == nullptr) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
@@ -39,6 +40,11 @@ class Generator final {
   // Of model and group; "" while no group is known.
   std::string fingerprint() const;
 
+  // Fill the prompt of `request` (and where its thinking begins) from a text and from the body of a
+  // chat request. A text that cannot fit the window is refused before it is encoded.
+  Status SetTextPrompt(std::string_view text, InferenceRequest& request) const;
+  Status SetChatPrompt(std::string_view request_json, InferenceRequest& request) const;
+
   // Everything that can be wrong with a request is found here, before a byte is answered.
   // kUnavailable NO_GROUP while no group is known.
   Result<PreparedRequest> Prepare(InferenceRequest request) const;
@@ -47,6 +53,8 @@ class Generator final {
   Result<std::shared_ptr<Reply>> Start(PreparedRequest request, std::unique_ptr<ReplySink> sink);
 
  private:
+  Status CheckFits(const InferenceRequest& request, size_t bytes) const;
+
   const ServedModel& model_;
   EngineClient& engine_;
   const Clock& clock_;

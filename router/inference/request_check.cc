@@ -15,6 +15,9 @@ constexpr double kTemperatureLeast = 0.01;  // below it logits / temperature cou
 constexpr size_t kStopStringsMax = 32;
 constexpr size_t kStopIdsMax = 1024;
 constexpr size_t kBadWordsMax = 256;
+constexpr size_t kBadWordIdsMax = 1024;        // the workers take no longer sequence
+constexpr double kRepetitionPenaltyMin = 1e-6;  // logits are multiplied and divided by it:
+constexpr double kRepetitionPenaltyMax = 1e6;   // they must stay finite floats
 constexpr int64_t kChoicesMax = 16;
 
 std::string Shown(double value) {
@@ -40,6 +43,12 @@ Status CheckPositive(const std::optional<double>& value, double high, const std:
                      std::string param) {
   if (!value || (*value > 0 && *value <= high)) return {};
   return BadField(param, param + " must be " + allowed + ", got " + Shown(*value));
+}
+
+// So many tokens a text of `bytes` bytes has at least.
+size_t LeastTokens(size_t bytes, const Tokenizer& tokenizer) {
+  const size_t longest = tokenizer.longest_token_bytes();
+  return bytes / longest + (bytes % longest != 0);
 }
 
 Status CheckTokenId(int64_t id, int32_t vocab_size, const std::string& param) {
@@ -68,8 +77,8 @@ Status CheckSamplingRanges(const InferenceRequest& request) {
   RETURN_IF_ERROR(CheckRange(request.min_p, 0.0, 1.0, "min_p"));
   RETURN_IF_ERROR(CheckRange(request.frequency_penalty, -2.0, 2.0, "frequency_penalty"));
   RETURN_IF_ERROR(CheckRange(request.presence_penalty, -2.0, 2.0, "presence_penalty"));
-  RETURN_IF_ERROR(CheckPositive(request.repetition_penalty, std::numeric_limits<float>::max(),
-                                "above 0 and finite", "repetition_penalty"));
+  RETURN_IF_ERROR(CheckRange(request.repetition_penalty, kRepetitionPenaltyMin,
+                             kRepetitionPenaltyMax, "repetition_penalty"));
   if (request.top_k && *request.top_k < -1) {
     return BadField("top_k",
                     "top_k must be -1 or 0 (off) or at least 1, got " + Shown(*request.top_k));
@@ -136,15 +145,22 @@ Status FillAllowed(const InferenceRequest& request, const ModelInfo& model,
 }
 
 // A word is forbidden as it stands, and also as the tokens that it has behind a space.
-void AppendBadWord(const std::string& word, const Tokenizer& tokenizer, SamplingParams& out) {
+Status AppendBadWord(const std::string& word, const std::string& param, const Tokenizer& tokenizer,
+                     SamplingParams& out) {
+  const Status too_long = BadField(
+      param, param + " becomes more than " + std::to_string(kBadWordIdsMax) +
+                 " tokens, which is the limit of one bad word");
+  if (LeastTokens(word.size(), tokenizer) > kBadWordIdsMax) return too_long;
   const size_t begin = word.find_first_not_of(' ');
   const std::string bare = begin == std::string::npos ? word : word.substr(begin);
   std::vector<TokenId> plain = tokenizer.Encode(bare, SpecialTokens::kPlainText);
   std::vector<TokenId> spaced = tokenizer.Encode(' ' + bare, SpecialTokens::kPlainText);
+  if (std::max(plain.size(), spaced.size()) > kBadWordIdsMax) return too_long;
   const bool another_word =
       !spaced.empty() && !plain.empty() && spaced[0] != plain[0] && spaced.size() == plain.size();
   if (!plain.empty()) out.bad_sequences.push_back(std::move(plain));
   if (another_word) out.bad_sequences.push_back(std::move(spaced));
+  return {};
 }
 
 Status FillBadWords(const InferenceRequest& request, const Tokenizer& tokenizer,
@@ -157,7 +173,8 @@ Status FillBadWords(const InferenceRequest& request, const Tokenizer& tokenizer,
     if (request.bad_words[i].empty()) {
       return BadField("bad_words[" + std::to_string(i) + "]", "a bad word must not be empty");
     }
-    AppendBadWord(request.bad_words[i], tokenizer, out);
+    RETURN_IF_ERROR(AppendBadWord(request.bad_words[i], "bad_words[" + std::to_string(i) + "]",
+                                  tokenizer, out));
   }
   return {};
 }
@@ -204,13 +221,14 @@ Status FillPrompt(InferenceRequest& request, const ModelInfo& model, int64_t win
   return {};
 }
 
-// Clients recognise the beginning of this message (api.md 1, 5).
+// Clients recognise the beginning of this message (api.md 1, 5). `least`: "at least " where the
+// prompt was not counted to its end.
 Status ContextExceeded(const InferenceRequest& request, int64_t window, int64_t prompt,
-                       int64_t output) {
+                       int64_t output, const std::string& least = "") {
   return Status(Code::kInvalidArgument, "CONTEXT_LENGTH_EXCEEDED",
                 "This model's maximum context length is " + Shown(window) +
-                    " tokens. However, you requested " + Shown(prompt + output) + " tokens (" +
-                    Shown(prompt) + " in the " + request.prompt_param + ", " + Shown(output) +
+                    " tokens. However, you requested " + least + Shown(prompt + output) +
+                    " tokens (" + least + Shown(prompt) + " in the " + request.prompt_param + ", " + Shown(output) +
                     " in the completion). Please reduce the length of the " + request.prompt_param +
                     " or completion.")
       .WithParam(request.prompt_param);
@@ -288,6 +306,27 @@ Status FillStopping(InferenceRequest& request, const ModelInfo& model, int32_t m
   return {};
 }
 
+// With every allowed token forbidden there would be nothing to draw from.
+Status CheckAnyDrawable(const SamplingParams& sampling, const Tokenizer& tokenizer) {
+  if (sampling.allowed_ids.empty()) return {};
+  std::vector<TokenId> forbidden;
+  for (const auto& sequence : sampling.bad_sequences) {
+    if (sequence.size() == 1) forbidden.push_back(sequence.front());
+  }
+  if (sampling.min_tokens > 0) {
+    forbidden.insert(forbidden.end(), sampling.stop_ids.begin(), sampling.stop_ids.end());
+  }
+  std::sort(forbidden.begin(), forbidden.end());
+  for (TokenId id : sampling.allowed_ids) {
+    if (tokenizer.IsDefined(id) && !std::binary_search(forbidden.begin(), forbidden.end(), id)) {
+      return {};
+    }
+  }
+  return BadField("allowed_token_ids",
+                  "allowed_token_ids holds no token that could be drawn: bad_words forbids them, "
+                  "or they end the reply before min_tokens");
+}
+
 ReplyParserOptions ParserOf(const ReplyOptions& reply, const ModelInfo& model) {
   return {.reasoning = model.parse_reasoning,
           .include_reasoning = reply.include_reasoning,
@@ -308,6 +347,16 @@ int64_t DeadlineOf(const InferenceRequest& request, const RequestLimits& limits)
 
 }  // namespace
 
+Status CheckTextFits(const InferenceRequest& request, size_t bytes, const Tokenizer& tokenizer,
+                     int64_t window) {
+  if (window <= 0 || request.truncate_prompt_tokens) return {};
+  const auto least = static_cast<int64_t>(LeastTokens(bytes, tokenizer));
+  if (least <= window) return {};
+  const int64_t room = std::numeric_limits<int64_t>::max() - least;
+  const int64_t output = std::clamp<int64_t>(request.max_tokens.value_or(1), 0, room);
+  return ContextExceeded(request, window, least, output, "at least ");
+}
+
 Result<PreparedRequest> PrepareRequest(InferenceRequest request, const ModelInfo& model,
                                        const Tokenizer& tokenizer, const RequestLimits& limits) {
   PreparedRequest out;
@@ -317,6 +366,7 @@ Result<PreparedRequest> PrepareRequest(InferenceRequest request, const ModelInfo
   ASSIGN_OR_RETURN(generation.max_new_tokens,
                    ChooseMaxTokens(request, model, limits, out.prompt_tokens()));
   RETURN_ERROR_IF(FillStopping(request, model, generation.max_new_tokens, out));
+  RETURN_ERROR_IF(CheckAnyDrawable(generation.sampling, tokenizer));
   generation.deadline_unix_ms = DeadlineOf(request, limits);
   if (request.reply.chat) out.parser = ParserOf(request.reply, model);
   return out;

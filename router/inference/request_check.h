@@ -39,6 +39,12 @@ struct RequestLimits {
   int64_t timeout_ms = 0;  // the server's own; 0: none. The earlier of both counts
 };
 
+// Before a prompt's text of `bytes` bytes is encoded, which takes long for a long one:
+// CONTEXT_LENGTH_EXCEEDED if it has more tokens than `window` (0: unknown, anything passes) however
+// it is cut. One that is to be truncated always passes.
+Status CheckTextFits(const InferenceRequest& request, size_t bytes, const Tokenizer& tokenizer,
+                     int64_t window);
+
 // Errors, all kInvalidArgument: INVALID_FIELD (range, contradiction), CONTEXT_LENGTH_EXCEEDED,
 // UNSUPPORTED_PARAMETER (n above 1).
 Result<PreparedRequest> PrepareRequest(InferenceRequest request, const ModelInfo& model,

@@ -37,8 +37,15 @@ std::vector<TokenId> ServedModel::EncodeText(std::string_view text) const {
 }
 
 Result<ChatPrompt> ServedModel::EncodeChat(std::string_view request_json) const {
-  ASSIGN_OR_RETURN(const std::vector<Segment> segments,
-                   chat_template_->Render(request_json, ChatOptions{}));
+  ASSIGN_OR_RETURN(const std::vector<Segment> segments, RenderChat(request_json));
+  return EncodeRendered(segments);
+}
+
+Result<std::vector<Segment>> ServedModel::RenderChat(std::string_view request_json) const {
+  return chat_template_->Render(request_json, ChatOptions{});
+}
+
+ChatPrompt ServedModel::EncodeRendered(const std::vector<Segment>& segments) const {
   return ChatPrompt{.ids = tokenizer_.EncodeSegments(segments),
                     .think_start = ThinkStartOf(segments)};
 }

@@ -43,6 +43,9 @@ class ServedModel final {
   // `request_json`: an object with messages, tools, add_generation_prompt, continue_final_message,
   // chat_template_kwargs as in a chat request (text.md 5). Errors name the field's path.
   Result<ChatPrompt> EncodeChat(std::string_view request_json) const;
+  // Its two steps.
+  Result<std::vector<Segment>> RenderChat(std::string_view request_json) const;
+  ChatPrompt EncodeRendered(const std::vector<Segment>& segments) const;
 
  private:
   const ModelInfo info_;

@@ -72,7 +72,7 @@ class Service final : public InferenceService, public v1::Inference::CallbackSer
   Result<ReadRequest> PrepareGenerate(const v1::GenerateRequest& request) const {
     ASSIGN_OR_RETURN(ReadRequest read, ReadGenerate(request));
     if (request.has_text()) {
-      read.inference.prompt = generator_.model().EncodeText(request.text());
+      RETURN_ERROR_IF(generator_.SetTextPrompt(request.text(), read.inference));
     } else {
       ASSIGN_OR_RETURN(read.inference.prompt, ReadIds(request.token_ids().ids(), "token_ids"));
     }
@@ -82,9 +82,7 @@ class Service final : public InferenceService, public v1::Inference::CallbackSer
   Result<ReadRequest> PrepareChat(const v1::ChatRequest& request) const {
     ASSIGN_OR_RETURN(ReadRequest read, ReadChat(request));
     ASSIGN_OR_RETURN(const std::string json, ChatJson(request));
-    ASSIGN_OR_RETURN(ChatPrompt prompt, generator_.model().EncodeChat(json));
-    read.inference.prompt = std::move(prompt.ids);
-    read.inference.reply.think_start = prompt.think_start;
+    RETURN_ERROR_IF(generator_.SetChatPrompt(json, read.inference));
     return read;
   }
 

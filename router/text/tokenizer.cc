@@ -47,6 +47,20 @@ std::vector<Vocabulary::Entry> AllEntries(const TokenizerFile& file) {
   return all;
 }
 
+// NFC makes a text shorter by a factor of three at most (Hangul: three letters of three bytes become
+// one syllable of three; the Kelvin sign becomes K).
+constexpr size_t kNfcShrinksBy = 3;
+
+size_t LongestToken(const Vocabulary& all, const TokenizerFile& file) {
+  size_t longest = 1;
+  for (TokenId id = 0; id < all.size(); ++id) longest = std::max(longest, all.Bytes(id).size());
+  for (const AddedToken& token : file.added) {
+    if (token.lstrip || token.rstrip) return SIZE_MAX;
+    longest = std::max(longest, token.content.size());
+  }
+  return file.nfc ? kNfcShrinksBy * longest : longest;
+}
+
 // The bytes of the joined segments that are scaffold, in order and not touching each other.
 class ScaffoldRanges final {
  public:
@@ -77,6 +91,7 @@ struct Tokenizer::Rules {
         raw(Select(file.added, false)),
         after_nfc(Normalised(Select(file.added, true), file.nfc, chars)),
         nfc(file.nfc),
+        longest(LongestToken(all, file)),
         added(file.added),
         config(std::move(read)) {
     special.resize(all.size());
@@ -89,6 +104,7 @@ struct Tokenizer::Rules {
   Bpe bpe;
   AddedTokenMatcher raw, after_nfc;
   bool nfc;
+  size_t longest;
   std::vector<AddedToken> added;
   std::vector<bool> special;  // [all.size()]
   TokenizerConfig config;
@@ -169,6 +185,7 @@ bool Tokenizer::IsSpecial(TokenId id) const {
   return id >= 0 && id < vocab_size() && rules_->special[id];
 }
 int32_t Tokenizer::vocab_size() const { return rules_->all.size(); }
+size_t Tokenizer::longest_token_bytes() const { return rules_->longest; }
 
 std::optional<TokenId> Tokenizer::FindAdded(std::string_view content) const {
   for (const AddedToken& token : rules_->added) {

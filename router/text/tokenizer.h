@@ -47,6 +47,9 @@ class Tokenizer final {
   bool IsSpecial(TokenId id) const;
   // The ids that the tokenizer defines lie in [0, vocab_size), perhaps with holes.
   int32_t vocab_size() const;
+  // No token stands for more bytes of a text: n bytes become at least n / longest_token_bytes()
+  // tokens, rounded up. Above 0; SIZE_MAX where a token takes any whitespace beside it along.
+  size_t longest_token_bytes() const;
   // The id of that spelling of an added token.
   std::optional<TokenId> FindAdded(std::string_view content) const;
 

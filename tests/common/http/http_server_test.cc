@@ -206,6 +206,25 @@ TEST_F(HttpServerTest, RefusesAnUnknownExpectation) {
   EXPECT_EQ(client.ReadReply().status, 417);
 }
 
+TEST_F(HttpServerTest, ItsOwnRefusalsCarryTheRequestIdOfTheClient) {
+  Start({.body_bytes_max = 1000});
+  const auto refusal = [this](const std::string& fields) {
+    HttpClient client(port());
+    client.Send("POST /now HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n");
+    const HttpReply reply = client.ReadReply();
+    const auto id = reply.headers.find("x-request-id");
+    return std::to_string(reply.status) + ' ' + (id == reply.headers.end() ? "-" : id->second);
+  };
+  const std::string id = "X-Request-Id: my-id\r\n";
+  EXPECT_EQ(refusal(id + "Content-Length: 1001\r\n"), "413 my-id");
+  EXPECT_EQ(refusal(id + "Transfer-Encoding: chunked\r\n\r\n3e9\r\n"), "413 my-id");
+  EXPECT_EQ(refusal(id + "Expect: magic\r\nContent-Length: 2\r\n"), "417 my-id");
+  EXPECT_EQ(refusal(id + "Transfer-Encoding: gzip\r\n"), "501 my-id");
+  EXPECT_EQ(refusal(id + "Host: y\r\n"), "400 my-id");
+  EXPECT_EQ(refusal("Expect: magic\r\n"), "417 -");  // none is made up
+  EXPECT_EQ(refusal("X-Request-Id: two words\r\nExpect: magic\r\n"), "417 -");
+}
+
 TEST_F(HttpServerTest, AnswersHttp10AndClosesUnlessAskedToKeepAlive) {
   Start();
   HttpClient client(port());

@@ -172,6 +172,10 @@ TEST_F(ErrorsTest, WrongTypesAreNamedByTheirPath) {
       {R"("tools":{})", "tools"},
       {R"("tools":["x"])", "tools[0]"},
       {R"("tools":[{"type":"function","function":{"name":5}}])", "tools[0].function.name"},
+      {R"("tools":[{"type":5,"function":{"name":"f"}}])", "tools[0].type"},
+      {R"("tools":[{"type":"function","function":{"name":"f","parameters":[]}}])",
+       "tools[0].function.parameters"},
+      {R"("tools":[{"name":"f","parameters":"x"}])", "tools[0].parameters"},
       {R"("parallel_tool_calls":"x")", "parallel_tool_calls"},
       {R"("include_reasoning":"x")", "include_reasoning"},
       {R"("continue_final_message":"x")", "continue_final_message"},
@@ -206,6 +210,9 @@ TEST_F(ErrorsTest, ValuesOutOfRangeAreNamed) {
       {R"("max_completion_tokens":0)", "max_completion_tokens"},
       {R"("seed":9223372036854775808)", "seed"},
       {R"("seed":1e300)", "seed"},
+      {R"("seed":-9223372036854775809)", "seed"},  // as a double it is -2^63
+      {R"("seed":-1e300)", "seed"},
+      {R"("repetition_penalty":1e-40)", "repetition_penalty"},
       {R"("stop":"")", "stop"},
       {R"("stop":[""])", "stop"},
       {R"("logit_bias":{"1536":1})", "logit_bias.1536"},
@@ -223,6 +230,8 @@ TEST_F(ErrorsTest, ValuesOutOfRangeAreNamed) {
       {R"("top_logprobs":-1)", "top_logprobs"},
       {R"("stream_options":{"include_usage":true})", "stream_options"},
       {R"("tools":[{"name":"a b"}])", "tools[0].name"},
+      {R"("tools":[{"type":"x","function":{"name":"f"}}])", "tools[0].type"},
+      {R"("tools":[{"name":"f"},{"type":"","name":"g"}])", "tools[1].type"},
       {R"("tool_choice":"auto")", "tool_choice"},
       {R"("tool_choice":"required")", "tool_choice"},
       {R"("tool_choice":"sometimes")", "tool_choice"},
@@ -237,6 +246,43 @@ TEST_F(ErrorsTest, ValuesOutOfRangeAreNamed) {
   }
   EXPECT_EQ(MessageOf(Chat(R"("temperature":2.5)")),
             "temperature must be between 0 and 2, got 2.5");
+}
+
+TEST_F(ErrorsTest, TheLeastIntegerIsTakenAndTheNextBelowIsRefusedWithTheRange) {
+  engine_.AnswerAllWith(Text("x"));
+  EXPECT_EQ(Chat(R"("seed":-9223372036854775808)")->status(), 200);
+  EXPECT_EQ(MessageOf(Chat(R"("seed":-9223372036854775809)")),
+            "seed must be an integer from -2^63 to 2^63 - 1, got -9.223372036854776E18");
+}
+
+TEST_F(ErrorsTest, AToolWithoutItsFunctionIsNamed) {
+  EXPECT_EQ(ChatError(R"("tools":[{"type":"function"}])"),
+            "400 invalid_request_error missing_required_parameter tools[0].function");
+  EXPECT_EQ(ChatError(R"("tools":[{}])"),
+            "400 invalid_request_error missing_required_parameter tools[0].name");
+}
+
+TEST_F(ErrorsTest, ATextThatCannotFitIsRefusedBeforeItIsEncoded) {
+  const std::string text(4'000'000, 'x');
+  const auto expect_refused = [](const std::shared_ptr<ReplyRecord>& reply, const char* param) {
+    EXPECT_EQ(ErrorOf(reply),
+              std::string("400 invalid_request_error context_length_exceeded ") + param);
+    const std::string message = MessageOf(reply);
+    EXPECT_TRUE(message.starts_with("This model's maximum context length is ")) << message;
+    EXPECT_NE(message.find("you requested at least "), std::string::npos) << message;
+  };
+  expect_refused(Complete(R"("prompt":")" + text + '"'), "prompt");
+  const std::string half = text.substr(text.size() / 2);
+  const std::string message = R"({"role":"user","content":")" + half + "\"}";
+  expect_refused(
+      Post("/v1/chat/completions", R"({"messages":[)" + message + ',' + message + "]}"),
+      "messages");
+}
+
+TEST_F(ErrorsTest, ATextThatIsTruncatedMayHaveAnyLength) {
+  engine_.AnswerAllWith(Text("x"));
+  const std::string text(4'000'000, 'x');
+  EXPECT_EQ(Complete(R"("truncate_prompt_tokens":5,"prompt":")" + text + '"')->status(), 200);
 }
 
 TEST_F(ErrorsTest, WhatIsNotBuiltIsRefusedByNameOnBothEndpoints) {

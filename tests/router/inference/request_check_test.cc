@@ -31,6 +31,10 @@ class RequestCheckTest : public ::testing::Test {
     return prepared.error().param() + '|' + prepared.error().reason();
   }
 
+  static TokenId ByteId(char byte) {
+    return testing::ByteIds(*model_, std::string_view(&byte, 1)).at(0);
+  }
+
   static inline const ServedModel* model_ = nullptr;
   InferenceRequest request_;
   RequestLimits limits_{.window = 100, .max_new_tokens = 0, .random_seed = 77, .now_unix_ms = 1000};
@@ -86,6 +90,10 @@ TEST_F(RequestCheckTest, WhatIsOutOfRangeIsRefusedWithItsName) {
       {"repetition_penalty|INVALID_FIELD", [](InferenceRequest& r) { r.repetition_penalty = 0; }},
       {"repetition_penalty|INVALID_FIELD",
        [](InferenceRequest& r) { r.repetition_penalty = 1e39; }},
+      {"repetition_penalty|INVALID_FIELD",
+       [](InferenceRequest& r) { r.repetition_penalty = 1e-40; }},
+      {"repetition_penalty|INVALID_FIELD",
+       [](InferenceRequest& r) { r.repetition_penalty = 1.1e6; }},
       {"top_k|INVALID_FIELD", [](InferenceRequest& r) { r.top_k = -2; }},
       {"n|INVALID_FIELD", [](InferenceRequest& r) { r.n = 0; }},
       {"n|INVALID_FIELD", [](InferenceRequest& r) { r.n = 17; }},
@@ -201,6 +209,39 @@ TEST_F(RequestCheckTest, BadWordsAreForbiddenBareAndBehindASpace) {
     ASSERT_EQ(sequences.size(), 2u);
     EXPECT_EQ(sequences.back(), ids(" you"));
   }
+}
+
+TEST_F(RequestCheckTest, AllowedTokensOfWhichNoneCouldBeDrawnAreRefused) {
+  const TokenId a = ByteId('A');
+  const TokenId b = ByteId('B');
+  const TokenId eos = model_->info().eos;
+  request_.allowed_token_ids = {a};
+  request_.bad_words = {"A"};
+  EXPECT_EQ(Refusal(), "allowed_token_ids|INVALID_FIELD");
+  request_.allowed_token_ids = {a, b};
+  EXPECT_EQ(Refusal(), "accepted");
+
+  request_.bad_words = {};
+  request_.allowed_token_ids = {eos};
+  EXPECT_EQ(Refusal(), "accepted");
+  request_.min_tokens = 5;
+  EXPECT_EQ(Refusal(), "allowed_token_ids|INVALID_FIELD");
+  request_.allowed_token_ids = {eos, a};
+  EXPECT_EQ(Refusal(), "accepted");
+  request_.stop_token_ids = {a};
+  EXPECT_EQ(Refusal(), "allowed_token_ids|INVALID_FIELD");
+  request_.stop_token_ids = {};
+  request_.bad_words = {"A"};  // one by each rule
+  EXPECT_EQ(Refusal(), "allowed_token_ids|INVALID_FIELD");
+}
+
+TEST_F(RequestCheckTest, ABadWordOfTooManyTokensIsNamed) {
+  std::string word;
+  for (int i = 0; i < 3000; ++i) word += "x1";
+  request_.bad_words = {"fine", word};
+  EXPECT_EQ(Refusal(), "bad_words[1]|INVALID_FIELD");
+  request_.bad_words = {std::string(10'000'000, 'x')};
+  EXPECT_EQ(Refusal(), "bad_words[0]|INVALID_FIELD");
 }
 
 TEST_F(RequestCheckTest, TheEarlierDeadlineCounts) {
