@@ -52,6 +52,7 @@ struct Capacity {
   int64_t submit_window = 0;  // waiting generations that this router may still add
   int64_t step = 0;
   bool draining = false;
+  bool suspect = false;  // a rank has been silent for 3 s: no new work
   bool operator==(const Capacity&) const = default;
 };
 

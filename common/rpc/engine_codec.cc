@@ -280,6 +280,7 @@ void ToProto(const Capacity& capacity, v1::Capacity* proto) {
   proto->set_submit_window(capacity.submit_window);
   proto->set_step(static_cast<uint64_t>(capacity.step));
   proto->set_draining(capacity.draining);
+  proto->set_suspect(capacity.suspect);
 }
 
 Capacity FromProto(const v1::Capacity& proto, const v1::Geometry& geometry) {
@@ -295,7 +296,8 @@ Capacity FromProto(const v1::Capacity& proto, const v1::Geometry& geometry) {
           .prefill_backlog_tokens = proto.prefill_backlog_tokens(),
           .submit_window = proto.submit_window(),
           .step = static_cast<int64_t>(proto.step()),
-          .draining = proto.draining()};
+          .draining = proto.draining(),
+          .suspect = proto.suspect()};
 }
 
 void ToProto(const Status& status, uint64_t ordinal, bool blame_group, v1::EngineError* proto) {

@@ -287,13 +287,18 @@ void GrpcEngineClient::Link::Beat(TimePoint now) {
 void GrpcEngineClient::Link::JudgePeer(TimePoint now) {
   health_->Heard(TimePoint(Duration(heard_.load())));
   switch (health_->Judge(now)) {
-    case PeerHealth::State::kGood:
-      if (capacity().draining) {
+    case PeerHealth::State::kGood: {
+      const Capacity said = capacity();
+      if (said.draining) {
         return Suspend(Status(Code::kUnavailable, "DRAINING", "the worker group is draining"));
+      }
+      if (said.suspect) {
+        return Suspend(NoGroup("a rank of the worker group does not answer"));
       }
       if (group() != nullptr) return;
       tracker_->Resume();
       return SetReady(true);
+    }
     case PeerHealth::State::kSuspect:
       return Suspend(NoGroup("the worker group does not answer"));
     case PeerHealth::State::kLost: {
@@ -482,13 +487,13 @@ Status GrpcEngineClient::Link::OnTokens(const v1::Tokens& tokens) {
 }
 
 void GrpcEngineClient::Link::OnCapacity(const v1::Capacity& capacity) {
-  bool draining_changed = false;
+  bool changed = false;
   {
     MutexLock lock(mutex_);
-    draining_changed = capacity.draining() != capacity_.draining;
+    changed = capacity.draining() != capacity_.draining || capacity.suspect() != capacity_.suspect;
     capacity_ = FromProto(capacity, geometry_);
   }
-  if (draining_changed) bell_->Ring();
+  if (changed) bell_->Ring();
 }
 
 void GrpcEngineClient::Link::OnSessionClosed(const Status& status) {

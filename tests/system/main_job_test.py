@@ -198,6 +198,24 @@ class Death(unittest.TestCase):
                     reader.close()
                 server.wait_idle(2.0)
 
+    def test_a_stopped_rank_of_an_idle_group_shows_in_readyz_until_it_is_back(self):
+        with Server("--tensor-parallel-size", 2) as server:
+            ready = lambda: server.request("GET", "/readyz")[0]
+            self.assertEqual(ready(), 200)
+            pid = server.worker_of_rank(1)
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                gone = server.wait_for("/readyz is a 503", lambda: ready() == 503, 5)
+                refused = server.post("/v1/chat/completions", expect=503, body={
+                    "messages": [{"role": "user", "content": "hello"}]})
+                self.assertIn("no worker group is ready", refused["error"]["message"])
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            back = server.wait_for("/readyz is a 200", lambda: ready() == 200, 5)
+            self.assertTrue(server.chat("hello")["choices"])
+            self.assertEqual(server.worker_of_rank(1), pid)
+            print(f"a stopped rank: 503 after {gone:.1f} s, 200 again after {back:.1f} s", flush=True)
+
     def test_a_second_sigterm_ends_the_streams_with_an_error_event(self):
         server = Server("--tensor-parallel-size", 2)
         stream = server.open_stream("/v1/completions", {"prompt": "a", "max_tokens": 8000, "ignore_eos": True})

@@ -401,8 +401,9 @@ void LeaderProcess::WatchForHang(const StepProgress& progress) {
 
 void LeaderProcess::OnTick() {
   board_->Tick();
-  hub_->Tick();
   const StepProgress* progress = progress_.load();
+  if (progress != nullptr) hub_->SetSuspect(!board_->all_heard());  // before, ranks are still to come
+  hub_->Tick();
   group_->SendHeartbeat(progress != nullptr ? progress->done.load() : 0, clock_.UnixMs());
   if (progress != nullptr) WatchForHang(*progress);
   if (hub_->higher_epoch() > 0 && !options_.epoch_file.empty()) {

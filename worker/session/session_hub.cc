@@ -211,6 +211,7 @@ void SessionHub::SendCapacity(Lease& lease) {
   if (lease.session == nullptr) return;
   Capacity capacity = capacity_;
   capacity.draining = draining_;
+  capacity.suspect = suspect_;
   capacity.submit_window = std::max<int64_t>(0, kSubmitWindow - static_cast<int64_t>(lease.waiting.size()));
   lease.session->SendLevel(capacity);
 }
@@ -220,6 +221,12 @@ void SessionHub::StartDrain() {
   draining_ = true;
   for (auto& [router, lease] : leases_) SendCapacity(lease);
   CloseWhenDrained();
+}
+
+void SessionHub::SetSuspect(bool suspect) {
+  MutexLock lock(mutex_);
+  if (std::exchange(suspect_, suspect) == suspect) return;
+  for (auto& [router, lease] : leases_) SendCapacity(lease);
 }
 
 void SessionHub::CancelAll() {
@@ -261,7 +268,9 @@ int SessionHub::connected_routers() const {
 
 Capacity SessionHub::capacity() const {
   MutexLock lock(mutex_);
-  return capacity_;
+  Capacity capacity = capacity_;
+  capacity.suspect = suspect_;
+  return capacity;
 }
 
 uint64_t SessionHub::higher_epoch() const {

@@ -71,6 +71,10 @@ class SessionHub final : public Outbox {
   void StartDrain() EXCLUDES(mutex_);
   void CancelAll() EXCLUDES(mutex_);
 
+  // A rank is silent, or all are heard again: Capacity says so, at once when it changes. Submits that
+  // are under way are taken all the same.
+  void SetSuspect(bool suspect) EXCLUDES(mutex_);
+
   // Says EpochEnd on every Session and closes it; drops everything after.
   void EndEpoch(const EpochEndFrame& end) EXCLUDES(mutex_);
   // Until all closed Sessions are over or the time is up.
@@ -120,6 +124,7 @@ class SessionHub final : public Outbox {
   uint64_t higher_epoch_ GUARDED_BY(mutex_) = 0;
   bool ready_ GUARDED_BY(mutex_) = false;
   bool draining_ GUARDED_BY(mutex_) = false;
+  bool suspect_ GUARDED_BY(mutex_) = false;
   bool epoch_over_ GUARDED_BY(mutex_) = false;
 };
 

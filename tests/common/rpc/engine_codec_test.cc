@@ -173,7 +173,8 @@ TEST(EngineCodec, ErrorsCarryReasonRetryAndBlame) {
 TEST(EngineCodec, CapacityAndUsageComeBack) {
   const Capacity sent{.total_blocks = 9, .free_blocks = 4, .reserved_blocks = 5, .total_slots = 3, .free_slots = 1,
                       .bytes_per_block = 100, .bytes_per_slot = 200, .running = 2, .waiting = 6,
-                      .prefill_backlog_tokens = 77, .submit_window = 10, .step = 12, .draining = true};
+                      .prefill_backlog_tokens = 77, .submit_window = 10, .step = 12, .draining = true,
+                      .suspect = true};
   v1::Capacity proto;
   v1::Geometry geometry;
   geometry.set_bytes_per_block(100);
@@ -186,6 +187,9 @@ TEST(EngineCodec, CapacityAndUsageComeBack) {
   EXPECT_EQ(got.waiting, 6);
   EXPECT_EQ(got.submit_window, 10);
   EXPECT_TRUE(got.draining);
+  EXPECT_TRUE(got.suspect);
+  ToProto(Capacity{}, &proto);
+  EXPECT_FALSE(FromProto(proto, geometry).suspect);
   v1::EngineUsage usage;
   ToProto(Usage{.prompt_tokens = 1, .cached_tokens = 2, .output_tokens = 3, .queue_us = 4, .prefill_us = 5, .decode_us = 6}, &usage);
   EXPECT_EQ(FromProto(usage).decode_us, 6);

@@ -325,6 +325,35 @@ TEST_F(GrpcEngineClientTest, ADrainingGroupGetsNoNewWork) {
   EXPECT_TRUE(one.record->done()->status.ok());
 }
 
+TEST_F(GrpcEngineClientTest, AGroupWithASilentRankGetsNoNewWorkUntilTheRankIsBack) {
+  StartAndAwait();
+  Asked one = Submit();
+  ASSERT_TRUE(engine_->Next().has_submit());
+  v1::SessionResponse frame;
+  frame.mutable_capacity()->set_suspect(true);
+  engine_->Send(frame);
+  ASSERT_TRUE(AwaitReady(false));
+  const Asked refused = Submit();
+  EXPECT_EQ(refused.refusal.reason(), "NO_GROUP");
+  EXPECT_THAT(refused.refusal.message(), HasSubstr("rank"));
+  engine_->SendTokens(1, 0, {11});  // the leader lives: no sign that the rank does
+  ASSERT_TRUE(one.record->WaitForTokens(1));
+  EXPECT_EQ(client_->group(), nullptr);
+  EXPECT_FALSE(one.record->done());  // what is there stays
+
+  frame.mutable_capacity()->set_suspect(false);
+  engine_->Send(frame);
+  ASSERT_TRUE(AwaitReady(true));
+  Asked two = Submit();
+  EXPECT_TRUE(two.refusal.ok());
+  EXPECT_EQ(engine_->Next().submit().ordinal(), 2u);
+  engine_->SendTokens(1, 1, {12});
+  engine_->SendFinished(1, 2);
+  ASSERT_TRUE(one.record->WaitForDone());
+  EXPECT_THAT(one.record->tokens(), ElementsAre(11, 12));
+  EXPECT_TRUE(one.record->done()->status.ok());
+}
+
 TEST_F(GrpcEngineClientTest, StopEndsAllAndSaysGoodbye) {
   StartAndAwait();
   Asked one = Submit();

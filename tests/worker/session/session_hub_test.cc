@@ -247,6 +247,35 @@ TEST_F(SessionHubTest, ADrainRefusesNewWorkAndClosesTheInboxBehindTheLastEnd) {
   EXPECT_TRUE(inbox_.closed());
 }
 
+TEST_F(SessionHubTest, ASilentRankIsToldAtOnceAndAgainWithEachCapacityUntilItIsBack) {
+  const auto session = Open(door_);
+  hub_.SetSuspect(true);
+  door_.Flush(*session);
+  EXPECT_TRUE(door_.Of<Capacity>().back().suspect);
+  EXPECT_TRUE(hub_.capacity().suspect);
+  hub_.OnCapacity(Capacity{.free_blocks = 8});  // the engine knows nothing of it
+  door_.Flush(*session);
+  EXPECT_EQ(door_.Of<Capacity>().back().free_blocks, 8);
+  EXPECT_TRUE(door_.Of<Capacity>().back().suspect);
+  const size_t told = door_.Of<Capacity>().size();
+  hub_.SetSuspect(true);
+  door_.Flush(*session);
+  EXPECT_EQ(door_.Of<Capacity>().size(), told);
+  hub_.SetSuspect(false);
+  door_.Flush(*session);
+  EXPECT_FALSE(door_.Of<Capacity>().back().suspect);
+  EXPECT_FALSE(hub_.capacity().suspect);
+}
+
+TEST_F(SessionHubTest, ASubmitOnItsWayToASuspectGroupIsTaken) {
+  const auto session = Open(door_);
+  hub_.SetSuspect(true);
+  Submit(*session, 1);
+  door_.Flush(*session);
+  EXPECT_TRUE(door_.Of<ErrorEvent>().empty());
+  EXPECT_EQ(Commands(), (Words{"submit 1 of router 1"}));
+}
+
 TEST_F(SessionHubTest, AnIdleDrainIsOverAtOnce) {
   hub_.StartDrain();
   EXPECT_TRUE(inbox_.closed());
