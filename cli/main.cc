@@ -18,7 +18,8 @@ constexpr Subcommand kSubcommands[] = {
     {"eval", &levin::RunEval,
      "eval MODEL --ids FILE.json --out FILE.safetensors: logits, states, traces of a checkpoint"},
     {"bench", &levin::RunBench, "bench --engine MODEL: tokens per second of the engine"},
-    {"plan", &levin::RunPlan, "plan MODEL --device-memory BYTES: does it fit, how many sequences, which flags"},
+    {"plan", &levin::RunPlan,
+     "plan MODEL --device-memory BYTES: does it fit, how many sequences, which flags"},
 };
 
 void PrintUsage(std::FILE* to) {

@@ -52,8 +52,8 @@ std::vector<Remedy> Remedies(const ModelConfig& config, const PlanOptions& optio
                              const MemoryPlan& memory) {
   std::vector<Remedy> remedies;
   if (options.max_model_len > 0 && memory.longest_tokens > 0) {
-    remedies.push_back({"--max-model-len " + std::to_string(memory.longest_tokens),
-                        memory.budget_bytes});
+    remedies.push_back(
+        {"--max-model-len " + std::to_string(memory.longest_tokens), memory.budget_bytes});
   }
   PlanOptions int8 = options;
   int8.quantization = "experts_int8";
@@ -74,12 +74,18 @@ std::vector<Remedy> Remedies(const ModelConfig& config, const PlanOptions& optio
 }
 
 std::vector<std::string> ServeFlags(const ModelPlan& plan) {
-  return {"--tensor-parallel-size", std::to_string(plan.options.world_size),
-          "--quantization", plan.experts == ExpertFormat::kInt8 ? "experts_int8" : "none",
-          "--dtype", plan.options.dtype,
-          "--cache-bytes", std::to_string(plan.memory.cache_bytes * plan.options.world_size),
-          "--max-model-len", std::to_string(plan.memory.max_model_len),
-          "--max-num-seqs", std::to_string(plan.memory.split.slots)};
+  return {"--tensor-parallel-size",
+          std::to_string(plan.options.world_size),
+          "--quantization",
+          plan.experts == ExpertFormat::kInt8 ? "experts_int8" : "none",
+          "--dtype",
+          plan.options.dtype,
+          "--cache-bytes",
+          std::to_string(plan.memory.cache_bytes * plan.options.world_size),
+          "--max-model-len",
+          std::to_string(plan.memory.max_model_len),
+          "--max-num-seqs",
+          std::to_string(plan.memory.split.slots)};
 }
 
 tl::unexpected<PlanRefusal> Refuse(int exit_code, Status status) {

@@ -25,8 +25,8 @@ struct ModelPlan {
   ModelConfig config;
   CheckpointFacts checkpoint;
   ExpertFormat experts = ExpertFormat::kBF16;
-  MemoryPlan memory;             // of the largest rank
-  std::vector<Remedy> remedies;  // where it does not fit
+  MemoryPlan memory;               // of the largest rank
+  std::vector<Remedy> remedies;    // where it does not fit
   std::vector<std::string> flags;  // for `levin serve MODEL`, where it fits
 };
 

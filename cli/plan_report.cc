@@ -40,9 +40,7 @@ std::string Grouped(int64_t value) {
   return text;
 }
 
-std::string Gigabytes(int64_t bytes) {
-  return Format("%.2f GB", static_cast<double>(bytes) / 1e9);
-}
+std::string Gigabytes(int64_t bytes) { return Format("%.2f GB", static_cast<double>(bytes) / 1e9); }
 
 std::string Line(const char* what, int64_t bytes) {
   return Format("  %-34s %10.3f %10.3f %18s\n", what, static_cast<double>(bytes) / 1e9,
@@ -83,17 +81,16 @@ std::string TotalText(const CheckpointFacts& facts) {
 }
 
 std::string CheckpointText(const CheckpointFacts& facts) {
-  const std::string files =
-      facts.files == 0 ? "" : " in " + std::to_string(facts.files) + " files";
+  const std::string files = facts.files == 0 ? "" : " in " + std::to_string(facts.files) + " files";
   return "checkpoint: " + std::to_string(facts.tensors) + " tensors" + files + " (" +
          SourceText(facts) + "), " + Grouped(facts.bytes) + " bytes" + TotalText(facts) + "\n";
 }
 
 std::string RankText(const ModelPlan& plan) {
   const MemoryPlan& memory = plan.memory;
-  std::string text = Format("\n%-36s %10s %10s %18s\n",
-                            Format("each of %d ranks", plan.options.world_size).c_str(), "GB",
-                            "GiB", "bytes");
+  std::string text =
+      Format("\n%-36s %10s %10s %18s\n",
+             Format("each of %d ranks", plan.options.world_size).c_str(), "GB", "GiB", "bytes");
   for (const Kind& kind : kKinds) {
     if (memory.weights.*kind.bytes != 0) text += Line(kind.name, memory.weights.*kind.bytes);
   }
@@ -113,9 +110,9 @@ std::string CostText(const ModelPlan& plan) {
   std::string text = "\none sequence on a rank: state " + Grouped(geometry.state_bytes_per_slot) +
                      " bytes whatever its length";
   if (geometry.kv_bytes_per_block > 0) {
-    text += ", keys and values " +
-            Grouped(geometry.kv_bytes_per_block / geometry.block_tokens) +
-            " bytes a token in blocks of " + std::to_string(geometry.block_tokens) + "; a state is " +
+    text += ", keys and values " + Grouped(geometry.kv_bytes_per_block / geometry.block_tokens) +
+            " bytes a token in blocks of " + std::to_string(geometry.block_tokens) +
+            "; a state is " +
             Grouped(geometry.state_bytes_per_slot * geometry.block_tokens /
                     geometry.kv_bytes_per_block) +
             " tokens' worth";
@@ -189,10 +186,11 @@ json::object RankJson(const MemoryPlan& memory) {
 }  // namespace
 
 std::string PlanText(const ModelPlan& plan) {
-  std::string text = NetworkText(plan) + CheckpointText(plan.checkpoint) + RankText(plan) +
-                     CostText(plan);
+  std::string text =
+      NetworkText(plan) + CheckpointText(plan.checkpoint) + RankText(plan) + CostText(plan);
   if (!plan.memory.fits) return text;
-  text += ContextText(plan.memory, plan.config.max_positions) + "\nlevin serve " + Quoted(plan.options.model);
+  text += ContextText(plan.memory, plan.config.max_positions) + "\nlevin serve " +
+          Quoted(plan.options.model);
   for (const std::string& flag : plan.flags) text += " " + Quoted(flag);
   return text + "\n";
 }
@@ -208,31 +206,30 @@ std::string PlanJson(const ModelPlan& plan) {
   for (const Remedy& remedy : plan.remedies) {
     remedies.push_back({{"flags", remedy.flags}, {"needed_bytes", remedy.needed_bytes}});
   }
-  const json::object object = {
-      {"model", plan.options.model},
-      {"architecture", plan.config.architecture},
-      {"fits", plan.memory.fits},
-      {"tensor_parallel_size", plan.options.world_size},
-      {"quantization", QuantizationName(plan.experts)},
-      {"dtype", plan.options.dtype},
-      {"device_bytes", plan.options.device_bytes},
-      {"gpu_memory_utilization", plan.options.gpu_memory_utilization},
-      {"checkpoint", CheckpointJson(plan.checkpoint)},
-      {"per_rank", RankJson(plan.memory)},
-      {"longest_sequence_tokens", plan.memory.longest_tokens},
-      {"max_model_len", plan.memory.max_model_len},
-      {"contexts", std::move(contexts)},
-      {"flags", json::value_from(plan.flags)},
-      {"would_fit", std::move(remedies)}};
+  const json::object object = {{"model", plan.options.model},
+                               {"architecture", plan.config.architecture},
+                               {"fits", plan.memory.fits},
+                               {"tensor_parallel_size", plan.options.world_size},
+                               {"quantization", QuantizationName(plan.experts)},
+                               {"dtype", plan.options.dtype},
+                               {"device_bytes", plan.options.device_bytes},
+                               {"gpu_memory_utilization", plan.options.gpu_memory_utilization},
+                               {"checkpoint", CheckpointJson(plan.checkpoint)},
+                               {"per_rank", RankJson(plan.memory)},
+                               {"longest_sequence_tokens", plan.memory.longest_tokens},
+                               {"max_model_len", plan.memory.max_model_len},
+                               {"contexts", std::move(contexts)},
+                               {"flags", json::value_from(plan.flags)},
+                               {"would_fit", std::move(remedies)}};
   return json::serialize(object) + "\n";
 }
 
 std::string MisfitText(const ModelPlan& plan) {
   const MemoryPlan& memory = plan.memory;
-  const std::string sequence = plan.options.max_model_len > 0
-                                   ? "one sequence of " + Grouped(plan.options.max_model_len) +
-                                         " tokens"
-                                   : "one short sequence";
+  const std::string sequence =
+      plan.options.max_model_len > 0
+          ? "one sequence of " + Grouped(plan.options.max_model_len) + " tokens"
+          : "one short sequence";
   std::string text =
       "does not fit: each of " + std::to_string(plan.options.world_size) + " ranks needs " +
       Gigabytes(memory.needed_bytes) + " (weights " + Gigabytes(memory.weights.total()) +

@@ -31,7 +31,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kBodyBytesMin = 32u << 20;
-constexpr size_t kBodyBytesPerToken = 24;            // of a prompt of the longest kind: ids as JSON
+constexpr size_t kBodyBytesPerToken = 24;  // of a prompt of the longest kind: ids as JSON
 constexpr int kHttpThreadsMin = 4;
 constexpr auto kEndLimit = std::chrono::seconds(2);  // for answers of requests that were cut off
 
@@ -45,8 +45,8 @@ size_t BodyBytesMax(int64_t max_model_len) {
   return std::max(kBodyBytesMin, kBodyBytesPerToken * tokens);
 }
 
-// Handlers encode text on the server's threads: several, so that a few long texts at once leave some
-// for /health, whatever the number of cores.
+// Handlers encode text on the server's threads: several, so that a few long texts at once leave
+// some for /health, whatever the number of cores.
 int HttpThreads() {
   return std::max(kHttpThreadsMin, static_cast<int>(std::thread::hardware_concurrency()));
 }

@@ -21,10 +21,10 @@ template <typename... Args>
 }  // namespace levin::internal
 
 // CHECK(cond, value, value...): the values are printed behind the condition.
-#define CHECK(cond, ...)                                                                          \
-  do {                                                                                            \
-    if (!(cond)) [[unlikely]]                                                                     \
-      ::levin::internal::CheckFailed(__FILE__, __LINE__, #cond __VA_OPT__(, ) __VA_ARGS__);       \
+#define CHECK(cond, ...)                                                                    \
+  do {                                                                                      \
+    if (!(cond)) [[unlikely]]                                                               \
+      ::levin::internal::CheckFailed(__FILE__, __LINE__, #cond __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
 #define CHECK_EQ(a, b) CHECK((a) == (b), (a), "!=", (b))
 #define CHECK_LT(a, b) CHECK((a) < (b), (a), ">=", (b))

@@ -41,7 +41,8 @@ class Mailbox final {
   // Everything that is here now; never blocks.
   std::vector<T> Drain() EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    std::vector<T> all(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.end()));
+    std::vector<T> all(std::make_move_iterator(queue_.begin()),
+                       std::make_move_iterator(queue_.end()));
     queue_.clear();
     return all;
   }

@@ -29,7 +29,9 @@ class LEVIN_TSA(capability("mutex")) Mutex final {
 
 class LEVIN_TSA(scoped_lockable) MutexLock final {
  public:
-  explicit MutexLock(Mutex& mutex) LEVIN_TSA(acquire_capability(mutex)) : mutex_(mutex) { mutex_.Lock(); }
+  explicit MutexLock(Mutex& mutex) LEVIN_TSA(acquire_capability(mutex)) : mutex_(mutex) {
+    mutex_.Lock();
+  }
   ~MutexLock() LEVIN_TSA(release_capability()) { mutex_.Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
-
 #include <tl/expected.hpp>
+#include <utility>
 
 namespace levin {
 
@@ -48,9 +47,18 @@ class [[nodiscard]] Status final {
   const std::string& param() const { return param_; }
   int64_t retry_after_ms() const { return retry_after_ms_; }  // 0: none
 
-  Status&& WithReason(std::string reason) && { reason_ = std::move(reason); return std::move(*this); }
-  Status&& WithParam(std::string param) && { param_ = std::move(param); return std::move(*this); }
-  Status&& WithRetryAfterMs(int64_t ms) && { retry_after_ms_ = ms; return std::move(*this); }
+  Status&& WithReason(std::string reason) && {
+    reason_ = std::move(reason);
+    return std::move(*this);
+  }
+  Status&& WithParam(std::string param) && {
+    param_ = std::move(param);
+    return std::move(*this);
+  }
+  Status&& WithRetryAfterMs(int64_t ms) && {
+    retry_after_ms_ = ms;
+    return std::move(*this);
+  }
   // "what happened" -> "prefix: what happened"
   Status&& Annotate(std::string_view prefix) && {
     message_ = std::string(prefix) + ": " + message_;
@@ -65,20 +73,32 @@ class [[nodiscard]] Status final {
   int64_t retry_after_ms_ = 0;
 };
 
-inline Status InvalidArgument(std::string message) { return {Code::kInvalidArgument, "INVALID_FIELD", std::move(message)}; }
+inline Status InvalidArgument(std::string message) {
+  return {Code::kInvalidArgument, "INVALID_FIELD", std::move(message)};
+}
 inline Status NotFound(std::string message) { return {Code::kNotFound, std::move(message)}; }
-inline Status FailedPrecondition(std::string message) { return {Code::kFailedPrecondition, std::move(message)}; }
+inline Status FailedPrecondition(std::string message) {
+  return {Code::kFailedPrecondition, std::move(message)};
+}
 inline Status Unavailable(std::string message) { return {Code::kUnavailable, std::move(message)}; }
-inline Status Internal(std::string message) { return {Code::kInternal, "INTERNAL", std::move(message)}; }
-inline Status Unimplemented(std::string message) { return {Code::kUnimplemented, "UNSUPPORTED", std::move(message)}; }
+inline Status Internal(std::string message) {
+  return {Code::kInternal, "INTERNAL", std::move(message)};
+}
+inline Status Unimplemented(std::string message) {
+  return {Code::kUnimplemented, "UNSUPPORTED", std::move(message)};
+}
 inline Status DataLoss(std::string message) { return {Code::kDataLoss, std::move(message)}; }
-inline Status ResourceExhausted(std::string message) { return {Code::kResourceExhausted, std::move(message)}; }
+inline Status ResourceExhausted(std::string message) {
+  return {Code::kResourceExhausted, std::move(message)};
+}
 
 template <typename T>
 using Result = tl::expected<T, Status>;
 
 // return Error(InvalidArgument("...")) from a function that returns Result<T>.
-inline tl::unexpected<Status> Error(Status status) { return tl::unexpected<Status>(std::move(status)); }
+inline tl::unexpected<Status> Error(Status status) {
+  return tl::unexpected<Status>(std::move(status));
+}
 
 }  // namespace levin
 
@@ -86,27 +106,29 @@ inline tl::unexpected<Status> Error(Status status) { return tl::unexpected<Statu
 #define LEVIN_CONCAT(a, b) LEVIN_CONCAT_(a, b)
 
 // In a function that returns Status.
-#define RETURN_IF_ERROR(expr)                                  \
-  do {                                                         \
+#define RETURN_IF_ERROR(expr)                                            \
+  do {                                                                   \
     if (::levin::Status status_ = (expr); !status_.ok()) return status_; \
   } while (false)
 
 // In a function that returns Result<T>.
-#define RETURN_ERROR_IF(expr)                                                      \
-  do {                                                                             \
-    if (::levin::Status status_ = (expr); !status_.ok()) return ::levin::Error(std::move(status_)); \
+#define RETURN_ERROR_IF(expr)                            \
+  do {                                                   \
+    if (::levin::Status status_ = (expr); !status_.ok()) \
+      return ::levin::Error(std::move(status_));         \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto x, F()): F returns Result<T>; the enclosing function returns Result<U>.
 #define ASSIGN_OR_RETURN(lhs, expr) ASSIGN_OR_RETURN_(LEVIN_CONCAT(result_, __LINE__), lhs, expr)
-#define ASSIGN_OR_RETURN_(tmp, lhs, expr)                                \
-  auto tmp = (expr);                                                     \
-  if (!tmp) return ::levin::Error(std::move(tmp).error());               \
+#define ASSIGN_OR_RETURN_(tmp, lhs, expr)                  \
+  auto tmp = (expr);                                       \
+  if (!tmp) return ::levin::Error(std::move(tmp).error()); \
   lhs = *std::move(tmp)
 
 // The same in a function that returns Status.
-#define ASSIGN_OR_RETURN_STATUS(lhs, expr) ASSIGN_OR_RETURN_STATUS_(LEVIN_CONCAT(result_, __LINE__), lhs, expr)
-#define ASSIGN_OR_RETURN_STATUS_(tmp, lhs, expr)                         \
-  auto tmp = (expr);                                                     \
-  if (!tmp) return std::move(tmp).error();                               \
+#define ASSIGN_OR_RETURN_STATUS(lhs, expr) \
+  ASSIGN_OR_RETURN_STATUS_(LEVIN_CONCAT(result_, __LINE__), lhs, expr)
+#define ASSIGN_OR_RETURN_STATUS_(tmp, lhs, expr) \
+  auto tmp = (expr);                             \
+  if (!tmp) return std::move(tmp).error();       \
   lhs = *std::move(tmp)

@@ -55,8 +55,8 @@ MemoryPlan PlanMemory(const ModelConfig& config, const WeightBytes& weights,
                            ? demand.max_model_len
                            : std::min(plan.longest_tokens, UsableWindow(config));
   const Result<CacheSplit> split =
-      SplitBudget(plan.cache_bytes * demand.ranks, demand.ranks, plan.geometry,
-                  demand.max_num_seqs, plan.max_model_len);
+      SplitBudget(plan.cache_bytes * demand.ranks, demand.ranks, plan.geometry, demand.max_num_seqs,
+                  plan.max_model_len);
   CHECK(split.has_value(), plan.cache_bytes);  // it holds needed_bytes, hence one sequence
   plan.split = *split;
   for (int64_t tokens : kContexts) plan.contexts.push_back(At(tokens, config, plan));

@@ -1,5 +1,5 @@
-// What fits into a device: weights, everything else, cache (model.md 9.2). Arithmetic only: bytes of
-// weights come from the loader's own layout, costs of requests from cache_cost.
+// What fits into a device: weights, everything else, cache (model.md 9.2). Arithmetic only: bytes
+// of weights come from the loader's own layout, costs of requests from cache_cost.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,7 @@ struct WeightBytes {
   int64_t gates = 0;
   int64_t norms = 0;
 
-  int64_t total() const {
-    return experts + scales + attention + embedding + head + gates + norms;
-  }
+  int64_t total() const { return experts + scales + attention + embedding + head + gates + norms; }
   bool operator==(const WeightBytes&) const = default;
 };
 
@@ -32,22 +30,23 @@ struct WeightBytes {
 inline constexpr int64_t kPublishedOverheadBytes = 5'200'000'000;
 
 struct MemoryDemand {
-  int ranks = 1;                 // legal for the model
-  int64_t device_bytes = 0;      // of each rank
-  double utilization = 0.9;      // the part of them that may be used
+  int ranks = 1;             // legal for the model
+  int64_t device_bytes = 0;  // of each rank
+  double utilization = 0.9;  // the part of them that may be used
   int64_t overhead_bytes = kPublishedOverheadBytes;
-  int kv_element_bytes = 2;      // as MakeCacheGeometry
-  int64_t max_num_seqs = 256;    // >= 1
-  int64_t max_model_len = 0;     // 0: what the memory holds for one request, at most UsableWindow
+  int kv_element_bytes = 2;    // as MakeCacheGeometry
+  int64_t max_num_seqs = 256;  // >= 1
+  int64_t max_model_len = 0;   // 0: what the memory holds for one request, at most UsableWindow
 };
 
 struct MemoryPlan {
-  int64_t budget_bytes = 0;    // utilization * device
+  int64_t budget_bytes = 0;  // utilization * device
   WeightBytes weights;
   int64_t overhead_bytes = 0;
-  int64_t cache_bytes = 0;     // budget - weights - overhead; negative: so much is missing
-  int64_t needed_bytes = 0;    // of the budget, so that one sequence (of max_model_len, if given) fits
-  bool fits = false;           // needed_bytes <= budget_bytes
+  int64_t cache_bytes = 0;  // budget - weights - overhead; negative: so much is missing
+  int64_t needed_bytes =
+      0;              // of the budget, so that one sequence (of max_model_len, if given) fits
+  bool fits = false;  // needed_bytes <= budget_bytes
   CacheGeometry geometry;
   int64_t longest_tokens = 0;  // of one sequence alone in the cache, at most max_positions; 0: none
 

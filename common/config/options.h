@@ -20,17 +20,17 @@ struct WorkerOptions {
   std::string model;
   int rank = 0;
   int world_size = 1;
-  std::string leader;         // HOST:PORT or unix:PATH of the leader's Group service
+  std::string leader;  // HOST:PORT or unix:PATH of the leader's Group service
   std::string engine_listen = "127.0.0.1:50061";  // leader only; HOST:PORT or unix:PATH
   std::string group_listen = "127.0.0.1:50062";   // leader only
   std::string metrics_host = "127.0.0.1";
-  int metrics_port = -1;      // -1: none; 0: any free one
-  std::string epoch_file;     // empty: the epoch is the wall clock's
-  std::string dtype = "bfloat16";          // or float32
-  std::string quantization = "auto";       // as the checkpoint says; or none, experts_int8
-  int64_t cache_bytes = 0;                 // of the whole group; 0: a quarter of the free memory, at most 8 GiB
-  int cpu_threads = 0;                     // of the whole group; 0: the cores
-  int64_t max_model_len = 0;               // 0: what the cache holds for one request
+  int metrics_port = -1;              // -1: none; 0: any free one
+  std::string epoch_file;             // empty: the epoch is the wall clock's
+  std::string dtype = "bfloat16";     // or float32
+  std::string quantization = "auto";  // as the checkpoint says; or none, experts_int8
+  int64_t cache_bytes = 0;    // of the whole group; 0: a quarter of the free memory, at most 8 GiB
+  int cpu_threads = 0;        // of the whole group; 0: the cores
+  int64_t max_model_len = 0;  // 0: what the cache holds for one request
   int32_t max_num_seqs = 256;
   int32_t max_num_batched_tokens = 8192;
   float lightning_norm_eps = 1e-6f;
@@ -43,25 +43,25 @@ struct WorkerOptions {
 };
 
 struct RouterOptions {
-  std::string model;                        // folder with config.json and tokenizer.json
+  std::string model;  // folder with config.json and tokenizer.json
   std::vector<std::string> served_model_names;
-  std::vector<std::string> groups;          // Engine addresses: HOST:PORT or unix:PATH
+  std::vector<std::string> groups;  // Engine addresses: HOST:PORT or unix:PATH
   std::string host = "127.0.0.1";
   int port = 8000;
-  std::string grpc_host;                    // empty: as host
-  int grpc_port = 50051;                    // -1: off
+  std::string grpc_host;  // empty: as host
+  int grpc_port = 50051;  // -1: off
   std::vector<std::string> api_keys;
-  int64_t max_model_len = 0;                // 0: the group's
-  int64_t default_max_tokens = 0;           // 0: by model family
-  int64_t max_output_tokens = 0;            // 0: no cap
+  int64_t max_model_len = 0;       // 0: the group's
+  int64_t default_max_tokens = 0;  // 0: by model family
+  int64_t max_output_tokens = 0;   // 0: no cap
   int64_t max_queued_requests = 1024;
-  int64_t request_timeout_ms = 0;           // 0: none
+  int64_t request_timeout_ms = 0;  // 0: none
   int64_t shutdown_timeout_ms = 90'000;
-  int64_t sse_ping_interval_ms = 15'000;    // 0: off
+  int64_t sse_ping_interval_ms = 15'000;  // 0: off
   int32_t max_logprobs = 20;
   std::string chat_template = "auto";
   std::string reasoning_parser = "none";
-  std::string dtype = "bfloat16";           // shown by GetModel and in the fingerprint
+  std::string dtype = "bfloat16";  // shown by GetModel and in the fingerprint
   std::string quantization = "none";
   LogOptions log;
 };
@@ -91,8 +91,8 @@ struct PlanOptions {
   std::string quantization = "auto";  // as WorkerOptions
   int64_t device_bytes = 0;           // of each rank's device
   double gpu_memory_utilization = 0.9;
-  int64_t overhead_bytes = -1;        // -1: the published one (memory_plan.h)
-  int64_t max_model_len = 0;          // 0: proposed
+  int64_t overhead_bytes = -1;  // -1: the published one (memory_plan.h)
+  int64_t max_model_len = 0;    // 0: proposed
   int32_t max_num_seqs = 256;
   bool json = false;
 };

@@ -114,9 +114,8 @@ HttpResponse ParseErrorReply(const error_code& error, const HttpServerOptions& o
 // The id by which the client knows its request: "" unless visible ASCII of a sane length.
 std::string RequestIdOf(const Parser::value_type& request) {
   const boost::beast::string_view id = request["x-request-id"];
-  const bool sane =
-      id.size() <= kRequestIdMax &&
-      std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
+  const bool sane = id.size() <= kRequestIdMax &&
+                    std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
   return sane ? std::string(id.data(), id.size()) : std::string();
 }
 

@@ -21,12 +21,12 @@ namespace levin {
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string method;  // upper case
-  std::string path;    // as sent, percent-encoding kept, without the query
-  std::string query;   // behind '?', may be empty
-  HttpHeaders headers; // names in lower case
+  std::string method;   // upper case
+  std::string path;     // as sent, percent-encoding kept, without the query
+  std::string query;    // behind '?', may be empty
+  HttpHeaders headers;  // names in lower case
   std::string body;
-  std::string peer;    // address of the client, for the log
+  std::string peer;  // address of the client, for the log
 
   // "" when absent; `name` in lower case.
   std::string_view Header(std::string_view name) const;
@@ -62,7 +62,7 @@ class HttpResponder {
   // Queues bytes of a chunked body. False when the client is gone (or the reply is over).
   virtual bool Write(std::string bytes) = 0;
   virtual size_t buffered_bytes() const = 0;  // queued and not yet taken by the socket
-  virtual void Finish() = 0;  // the terminating chunk
+  virtual void Finish() = 0;                  // the terminating chunk
   // After what is queued has left, closes the connection without the terminating chunk: an error
   // after the first byte.
   virtual void Abort() = 0;
@@ -82,8 +82,8 @@ struct HttpServerOptions {
   size_t header_bytes_max = 64 * 1024;
   size_t body_bytes_max = 32u << 20;
   int connections_max = 4096;
-  size_t stream_bytes_max = 16u << 20;   // unsent bytes of a stream; above, its client is dropped
-  int64_t write_stuck_ms_max = 60'000;   // without one byte taken by the client
+  size_t stream_bytes_max = 16u << 20;  // unsent bytes of a stream; above, its client is dropped
+  int64_t write_stuck_ms_max = 60'000;  // without one byte taken by the client
   // Of a keep-alive connection without a request. A request that has begun must be here within
   // this time plus a second for each 16 KiB of it (else 408).
   int64_t read_idle_ms_max = 120'000;
@@ -91,7 +91,8 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  // Binds before it returns: a taken port is kUnavailable with reason PORT_IN_USE, naming the address.
+  // Binds before it returns: a taken port is kUnavailable with reason PORT_IN_USE, naming the
+  // address.
   static Result<std::unique_ptr<HttpServer>> Start(HttpServerOptions options, HttpHandler handler);
   virtual ~HttpServer() = default;  // stops
   virtual uint16_t port() const = 0;

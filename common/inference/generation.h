@@ -11,12 +11,12 @@
 namespace levin {
 
 struct Generation {
-  uint64_t ordinal = 0;       // rises by one with each new Submit of a router incarnation
-  std::string request_id;     // 16 random bytes: with `attempt` the idempotency key
+  uint64_t ordinal = 0;    // rises by one with each new Submit of a router incarnation
+  std::string request_id;  // 16 random bytes: with `attempt` the idempotency key
   uint32_t attempt = 1;
   std::vector<TokenId> prompt;
   SamplingParams sampling;
-  int32_t max_new_tokens = 0;  // 0: prefill only, ends with kLength, nothing drawn
+  int32_t max_new_tokens = 0;    // 0: prefill only, ends with kLength, nothing drawn
   int64_t deadline_unix_ms = 0;  // 0: none
 };
 
@@ -28,9 +28,9 @@ struct TopLogprob {
 // One drawn token on its way out.
 struct SampledToken {
   TokenId token = 0;
-  float logprob = 0;                // of the raw logits; only where asked
-  int32_t rank = 0;                 // 1 = most likely; 0 where not asked
-  std::vector<TopLogprob> top = {}; // the k best, best first
+  float logprob = 0;                 // of the raw logits; only where asked
+  int32_t rank = 0;                  // 1 = most likely; 0 where not asked
+  std::vector<TopLogprob> top = {};  // the k best, best first
 };
 
 struct Usage {

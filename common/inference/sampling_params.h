@@ -1,5 +1,5 @@
-// How a generation's tokens are chosen and when it ends by id. Meaning, order and ranges: api.md 10.
-// Plain data; checked by the router, checked again by the leader.
+// How a generation's tokens are chosen and when it ends by id. Meaning, order and ranges:
+// api.md 10. Plain data; checked by the router, checked again by the leader.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct SamplingParams {
   std::vector<TokenId> allowed_ids;                   // empty: all
   std::vector<std::vector<TokenId>> bad_sequences;    // never completed
   std::vector<TokenId> stop_ids;                      // the end token among them, unless ignore_eos
-  int32_t min_tokens = 0;  // until reached the stop ids are masked
-  int32_t logprobs = -1;   // -1: none; k >= 0: the chosen token's and the k best
+  int32_t min_tokens = 0;                             // until reached the stop ids are masked
+  int32_t logprobs = -1;  // -1: none; k >= 0: the chosen token's and the k best
 
   bool greedy() const { return temperature < 1e-5f; }
   // Does a rank need the ids of prompt and output to sample?

@@ -31,8 +31,8 @@ struct User {
 }  // namespace
 
 void KeepCallbackThreads() {
-  // Never deleted: that is its use. Volatile, so that the pointer is really kept and no leak checker
-  // takes it for lost.
+  // Never deleted: that is its use. Volatile, so that the pointer is really kept and no leak
+  // checker takes it for lost.
   static User* volatile user = new User;
   (void)user;
 }

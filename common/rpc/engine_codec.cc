@@ -1,13 +1,13 @@
 #include "common/rpc/engine_codec.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <utility>
-
-#include <xxhash.h>
 
 #include "common/base/error_table.h"
 
@@ -22,7 +22,9 @@ Result<std::vector<TokenId>> Ids(const Repeated& proto, const char* field) {
   ids.reserve(static_cast<size_t>(proto.size()));
   for (const uint32_t id : proto) {
     if (id > static_cast<uint32_t>(std::numeric_limits<TokenId>::max())) {
-      return Error(InvalidArgument(std::string(field) + ": token id " + std::to_string(id) + " is above 2^31 - 1").WithParam(field));
+      return Error(InvalidArgument(std::string(field) + ": token id " + std::to_string(id) +
+                                   " is above 2^31 - 1")
+                       .WithParam(field));
     }
     ids.push_back(static_cast<TokenId>(id));
   }
@@ -44,20 +46,30 @@ Status CheckFinite(const v1::Sampling& proto) {
       {"frequency_penalty", proto.frequency_penalty()},
       {"presence_penalty", proto.presence_penalty()}};
   for (const auto& [name, value] : values) {
-    if (!std::isfinite(value)) return InvalidArgument(std::string("sampling.") + name + " is not a finite number").WithParam(name);
+    if (!std::isfinite(value))
+      return InvalidArgument(std::string("sampling.") + name + " is not a finite number")
+          .WithParam(name);
   }
   for (const float value : proto.bias_values()) {
-    if (!std::isfinite(value)) return InvalidArgument("sampling.bias_values has a value that is not finite").WithParam("bias_values");
+    if (!std::isfinite(value))
+      return InvalidArgument("sampling.bias_values has a value that is not finite")
+          .WithParam("bias_values");
   }
   return Status::Ok();
 }
 
 Status CheckBuilt(const v1::Submit& proto) {
-  if (proto.n() > 1) return Unimplemented("submit: n is " + std::to_string(proto.n()) + ", only 1 is built").WithParam("n");
-  if (proto.has_prompt_logprobs()) return Unimplemented("submit: prompt_logprobs are not built").WithParam("prompt_logprobs");
-  if (!proto.prompt_handle().empty()) return Unimplemented("submit: prompt handles are not built").WithParam("prompt_handle");
-  if (proto.from_index() != 0) return Unimplemented("submit: re-attach (from_index) is not built").WithParam("from_index");
-  if (proto.resume_ids_size() != 0) return Unimplemented("submit: replay (resume_ids) is not built").WithParam("resume_ids");
+  if (proto.n() > 1)
+    return Unimplemented("submit: n is " + std::to_string(proto.n()) + ", only 1 is built")
+        .WithParam("n");
+  if (proto.has_prompt_logprobs())
+    return Unimplemented("submit: prompt_logprobs are not built").WithParam("prompt_logprobs");
+  if (!proto.prompt_handle().empty())
+    return Unimplemented("submit: prompt handles are not built").WithParam("prompt_handle");
+  if (proto.from_index() != 0)
+    return Unimplemented("submit: re-attach (from_index) is not built").WithParam("from_index");
+  if (proto.resume_ids_size() != 0)
+    return Unimplemented("submit: replay (resume_ids) is not built").WithParam("resume_ids");
   return Status::Ok();
 }
 
@@ -78,8 +90,9 @@ Result<OrdinalSet> Ordinals(const Set& proto) {
   uint64_t ordinal = 0;
   for (const uint64_t delta : proto.live_delta()) {
     if (delta == 0 || delta > proto.watermark() - ordinal) {
-      return Error(InvalidArgument("live ordinals: " + std::to_string(ordinal) + " + " + std::to_string(delta) +
-                                   " does not rise or is above the watermark " + std::to_string(proto.watermark())));
+      return Error(InvalidArgument(
+          "live ordinals: " + std::to_string(ordinal) + " + " + std::to_string(delta) +
+          " does not rise or is above the watermark " + std::to_string(proto.watermark())));
     }
     ordinal += delta;
     set.live.push_back(ordinal);
@@ -114,8 +127,10 @@ void ToProto(const SamplingParams& params, v1::Sampling* proto) {
 Result<SamplingParams> FromProto(const v1::Sampling& proto) {
   RETURN_ERROR_IF(CheckFinite(proto));
   if (proto.bias_ids_size() != proto.bias_values_size()) {
-    return Error(InvalidArgument("sampling: " + std::to_string(proto.bias_ids_size()) + " bias_ids but " +
-                                 std::to_string(proto.bias_values_size()) + " bias_values").WithParam("bias_ids"));
+    return Error(InvalidArgument("sampling: " + std::to_string(proto.bias_ids_size()) +
+                                 " bias_ids but " + std::to_string(proto.bias_values_size()) +
+                                 " bias_values")
+                     .WithParam("bias_ids"));
   }
   SamplingParams params;
   params.temperature = proto.temperature();
@@ -139,7 +154,9 @@ Result<SamplingParams> FromProto(const v1::Sampling& proto) {
   params.min_tokens = proto.min_tokens();
   if (proto.has_logprobs()) {
     if (proto.logprobs() > 1u << 20) {
-      return Error(InvalidArgument("sampling.logprobs is " + std::to_string(proto.logprobs()) + ", above 2^20").WithParam("logprobs"));
+      return Error(InvalidArgument("sampling.logprobs is " + std::to_string(proto.logprobs()) +
+                                   ", above 2^20")
+                       .WithParam("logprobs"));
     }
     params.logprobs = static_cast<int32_t>(proto.logprobs());
   }
@@ -160,13 +177,18 @@ void ToProto(const Generation& generation, v1::Submit* proto) {
 
 Result<Generation> FromProto(const v1::Submit& proto) {
   RETURN_ERROR_IF(CheckBuilt(proto));
-  if (proto.ordinal() == 0) return Error(InvalidArgument("submit: ordinal is 0, ordinals start at 1"));
+  if (proto.ordinal() == 0)
+    return Error(InvalidArgument("submit: ordinal is 0, ordinals start at 1"));
   if (proto.request_id().size() != 16) {
-    return Error(InvalidArgument("submit: request_id has " + std::to_string(proto.request_id().size()) + " bytes, expected 16"));
+    return Error(InvalidArgument("submit: request_id has " +
+                                 std::to_string(proto.request_id().size()) +
+                                 " bytes, expected 16"));
   }
   if (proto.max_new_tokens() < 0 || proto.max_new_tokens() > std::numeric_limits<int32_t>::max()) {
-    return Error(InvalidArgument("submit: max_new_tokens is " + std::to_string(proto.max_new_tokens()) +
-                                 ", expected 0 to 2^31 - 1").WithParam("max_tokens"));
+    return Error(InvalidArgument("submit: max_new_tokens is " +
+                                 std::to_string(proto.max_new_tokens()) +
+                                 ", expected 0 to 2^31 - 1")
+                     .WithParam("max_tokens"));
   }
   Generation generation;
   generation.ordinal = proto.ordinal();
@@ -175,7 +197,8 @@ Result<Generation> FromProto(const v1::Submit& proto) {
   generation.deadline_unix_ms = proto.deadline_unix_ms();
   ASSIGN_OR_RETURN(generation.prompt, Ids(proto.prompt_ids(), "prompt_ids"));
   if (proto.prompt_hash() != 0 && proto.prompt_hash() != HashIds(generation.prompt)) {
-    return Error(Status(Code::kDataLoss, "PROMPT_HASH_MISMATCH", "submit: the prompt's ids do not have the given hash"));
+    return Error(Status(Code::kDataLoss, "PROMPT_HASH_MISMATCH",
+                        "submit: the prompt's ids do not have the given hash"));
   }
   ASSIGN_OR_RETURN(generation.sampling, FromProto(proto.sampling()));
   generation.max_new_tokens = static_cast<int32_t>(proto.max_new_tokens());
@@ -230,23 +253,34 @@ Result<std::vector<SampledToken>> TokensFromProto(const v1::TokenRun& proto) {
 
 v1::EndReason ToProto(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kNone: return v1::END_REASON_UNSPECIFIED;
-    case FinishReason::kStop: return v1::END_REASON_STOP_ID;
-    case FinishReason::kLength: return v1::END_REASON_LENGTH;
-    case FinishReason::kCancelled: return v1::END_REASON_CANCELLED;
-    case FinishReason::kDeadline: return v1::END_REASON_DEADLINE;
-    case FinishReason::kError: return v1::END_REASON_ERROR;
+    case FinishReason::kNone:
+      return v1::END_REASON_UNSPECIFIED;
+    case FinishReason::kStop:
+      return v1::END_REASON_STOP_ID;
+    case FinishReason::kLength:
+      return v1::END_REASON_LENGTH;
+    case FinishReason::kCancelled:
+      return v1::END_REASON_CANCELLED;
+    case FinishReason::kDeadline:
+      return v1::END_REASON_DEADLINE;
+    case FinishReason::kError:
+      return v1::END_REASON_ERROR;
   }
   return v1::END_REASON_ERROR;
 }
 
 FinishReason FromProto(v1::EndReason reason) {
   switch (reason) {
-    case v1::END_REASON_STOP_ID: return FinishReason::kStop;
-    case v1::END_REASON_LENGTH: return FinishReason::kLength;
-    case v1::END_REASON_CANCELLED: return FinishReason::kCancelled;
-    case v1::END_REASON_DEADLINE: return FinishReason::kDeadline;
-    default: return FinishReason::kError;
+    case v1::END_REASON_STOP_ID:
+      return FinishReason::kStop;
+    case v1::END_REASON_LENGTH:
+      return FinishReason::kLength;
+    case v1::END_REASON_CANCELLED:
+      return FinishReason::kCancelled;
+    case v1::END_REASON_DEADLINE:
+      return FinishReason::kDeadline;
+    default:
+      return FinishReason::kError;
   }
 }
 
@@ -311,8 +345,10 @@ void ToProto(const Status& status, uint64_t ordinal, bool blame_group, v1::Engin
 }
 
 Status FromProto(const v1::EngineError& proto) {
-  const bool known = proto.code() > 0 && proto.code() <= static_cast<uint32_t>(Code::kUnauthenticated);
-  return Status(known ? static_cast<Code>(proto.code()) : Code::kUnknown, proto.reason(), proto.message())
+  const bool known =
+      proto.code() > 0 && proto.code() <= static_cast<uint32_t>(Code::kUnauthenticated);
+  return Status(known ? static_cast<Code>(proto.code()) : Code::kUnknown, proto.reason(),
+                proto.message())
       .WithRetryAfterMs(proto.retry_after_ms());
 }
 

@@ -1,6 +1,6 @@
-// Frames of the Session (engine.proto) <-> our own types, for both of its ends. Checks what the wire
-// could break (negative ids, counts that do not match, NaN); what a group allows (vocabulary, length)
-// is the leader's to check. Pure.
+// Frames of the Session (engine.proto) <-> our own types, for both of its ends. Checks what the
+// wire could break (negative ids, counts that do not match, NaN); what a group allows (vocabulary,
+// length) is the leader's to check. Pure.
 #pragma once
 
 #include <cstdint>

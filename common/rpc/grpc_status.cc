@@ -56,14 +56,18 @@ class FieldReader {
     if (in_.empty() || !Varint(tag)) return false;
     field = {.number = tag >> 3, .value = 0, .bytes = {}};
     switch (tag & 7) {
-      case 0: return Varint(field.value);
-      case 1: return Take(8, field.bytes);
+      case 0:
+        return Varint(field.value);
+      case 1:
+        return Take(8, field.bytes);
       case 2: {
         uint64_t size = 0;
         return Varint(size) && Take(size, field.bytes);
       }
-      case 5: return Take(4, field.bytes);
-      default: return false;
+      case 5:
+        return Take(4, field.bytes);
+      default:
+        return false;
     }
   }
 
@@ -136,8 +140,10 @@ int64_t DurationMs(std::string_view duration) {
   int64_t ms = 0;
   FieldReader reader(duration);
   for (Field field; reader.Next(field);) {
-    if (field.number == 1 && field.value < uint64_t{1} << 40) ms += static_cast<int64_t>(field.value) * 1000;
-    if (field.number == 2 && field.value < 1'000'000'000) ms += static_cast<int64_t>(field.value / 1'000'000);
+    if (field.number == 1 && field.value < uint64_t{1} << 40)
+      ms += static_cast<int64_t>(field.value) * 1000;
+    if (field.number == 2 && field.value < 1'000'000'000)
+      ms += static_cast<int64_t>(field.value / 1'000'000);
   }
   return ms;
 }

@@ -2,9 +2,9 @@
 // google.rpc.Status in grpc-status-details-bin (ErrorInfo, BadRequest, RetryInfo: api.md 12.4).
 #pragma once
 
-#include <string_view>
-
 #include <grpcpp/support/status.h>
+
+#include <string_view>
 
 #include "common/base/status.h"
 

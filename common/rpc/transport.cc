@@ -1,11 +1,11 @@
 #include "common/rpc/transport.h"
 
-#include <charconv>
-
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+
+#include <charconv>
 
 #include "common/rpc/callback_threads.h"
 #include "common/rpc/limits.h"
@@ -23,7 +23,8 @@ Status CheckAddress(const std::string& address) {
   if (IsUnix(address)) {
     // sun_path of sockaddr_un has 108 bytes, the last a zero.
     if (address.size() > kUnix.size() && address.size() - kUnix.size() < 108) return Status::Ok();
-    return InvalidArgument("address '" + address + "': expected unix:PATH with a path of 1 to 107 bytes");
+    return InvalidArgument("address '" + address +
+                           "': expected unix:PATH with a path of 1 to 107 bytes");
   }
   const size_t colon = address.rfind(':');
   int port = -1;
@@ -70,9 +71,11 @@ Result<ListeningServer> StartServer(grpc::ServerBuilder& builder, const std::str
   ListeningServer listening;
   listening.server = builder.BuildAndStart();
   if (listening.server == nullptr || port == 0) {
-    return Error(Status(Code::kUnavailable, "PORT_IN_USE", "cannot listen on " + address + ": it is in use or not ours to bind"));
+    return Error(Status(Code::kUnavailable, "PORT_IN_USE",
+                        "cannot listen on " + address + ": it is in use or not ours to bind"));
   }
-  listening.address = IsUnix(address) ? address : address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+  listening.address =
+      IsUnix(address) ? address : address.substr(0, address.rfind(':') + 1) + std::to_string(port);
   return listening;
 }
 

@@ -2,19 +2,20 @@
 // HOST:PORT or unix:PATH everywhere.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include <grpcpp/channel.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+
+#include <memory>
+#include <string>
 
 #include "common/base/status.h"
 
 namespace levin {
 
-// A channel that reconnects by itself (backoff 0.1 to 1 s, connect limit 2 s), pings every 30 s also
-// without calls, and carries messages of kMessageBytesMax. Calls fail fast: wait-for-ready is off.
+// A channel that reconnects by itself (backoff 0.1 to 1 s, connect limit 2 s), pings every 30 s
+// also without calls, and carries messages of kMessageBytesMax. Calls fail fast: wait-for-ready is
+// off.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address);
 
 // kInvalidArgument for anything that is neither HOST:PORT nor unix:PATH.

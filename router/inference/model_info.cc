@@ -50,8 +50,7 @@ constexpr NumberRule kNumberRules[] = {
     {"min_p", "a number from 0 to 1", [](double v) { return v >= 0 && v <= 1; },
      &GenerationDefaults::min_p},
     {"repetition_penalty", "a number from 1e-6 to 1e6",
-     [](double v) { return v >= 1e-6 && v <= 1e6; },
-     &GenerationDefaults::repetition_penalty},
+     [](double v) { return v >= 1e-6 && v <= 1e6; }, &GenerationDefaults::repetition_penalty},
 };
 
 Status ReadNumber(const json::object& object, const NumberRule& rule, GenerationDefaults& out) {

@@ -15,7 +15,7 @@ constexpr double kTemperatureLeast = 0.01;  // below it logits / temperature cou
 constexpr size_t kStopStringsMax = 32;
 constexpr size_t kStopIdsMax = 1024;
 constexpr size_t kBadWordsMax = 256;
-constexpr size_t kBadWordIdsMax = 1024;        // the workers take no longer sequence
+constexpr size_t kBadWordIdsMax = 1024;         // the workers take no longer sequence
 constexpr double kRepetitionPenaltyMin = 1e-6;  // logits are multiplied and divided by it:
 constexpr double kRepetitionPenaltyMax = 1e6;   // they must stay finite floats
 constexpr int64_t kChoicesMax = 16;
@@ -147,9 +147,9 @@ Status FillAllowed(const InferenceRequest& request, const ModelInfo& model,
 // A word is forbidden as it stands, and also as the tokens that it has behind a space.
 Status AppendBadWord(const std::string& word, const std::string& param, const Tokenizer& tokenizer,
                      SamplingParams& out) {
-  const Status too_long = BadField(
-      param, param + " becomes more than " + std::to_string(kBadWordIdsMax) +
-                 " tokens, which is the limit of one bad word");
+  const Status too_long =
+      BadField(param, param + " becomes more than " + std::to_string(kBadWordIdsMax) +
+                          " tokens, which is the limit of one bad word");
   if (LeastTokens(word.size(), tokenizer) > kBadWordIdsMax) return too_long;
   const size_t begin = word.find_first_not_of(' ');
   const std::string bare = begin == std::string::npos ? word : word.substr(begin);
@@ -228,9 +228,9 @@ Status ContextExceeded(const InferenceRequest& request, int64_t window, int64_t 
   return Status(Code::kInvalidArgument, "CONTEXT_LENGTH_EXCEEDED",
                 "This model's maximum context length is " + Shown(window) +
                     " tokens. However, you requested " + least + Shown(prompt + output) +
-                    " tokens (" + least + Shown(prompt) + " in the " + request.prompt_param + ", " + Shown(output) +
-                    " in the completion). Please reduce the length of the " + request.prompt_param +
-                    " or completion.")
+                    " tokens (" + least + Shown(prompt) + " in the " + request.prompt_param + ", " +
+                    Shown(output) + " in the completion). Please reduce the length of the " +
+                    request.prompt_param + " or completion.")
       .WithParam(request.prompt_param);
 }
 

@@ -1,8 +1,8 @@
 // A worker group over gRPC: Handshake, one Session that carries all requests of this router,
 // heartbeats both ways, and a new Session, for ever, when one breaks. The lives of the requests are
 // the RequestTracker's. A group silent for `suspect`, or whose leader says that a rank is silent
-// (Capacity.suspect), gets no new work; one silent for `lost`, or whose stream breaks, has ended for
-// all requests that it held.
+// (Capacity.suspect), gets no new work; one silent for `lost`, or whose stream breaks, has ended
+// for all requests that it held.
 //
 // Any thread may call any method. Sinks are called from gRPC's threads and the client's own.
 #pragma once

@@ -47,8 +47,8 @@ std::vector<Vocabulary::Entry> AllEntries(const TokenizerFile& file) {
   return all;
 }
 
-// NFC makes a text shorter by a factor of three at most (Hangul: three letters of three bytes become
-// one syllable of three; the Kelvin sign becomes K).
+// NFC makes a text shorter by a factor of three at most (Hangul: three letters of three bytes
+// become one syllable of three; the Kelvin sign becomes K).
 constexpr size_t kNfcShrinksBy = 3;
 
 size_t LongestToken(const Vocabulary& all, const TokenizerFile& file) {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "worker/comm/local_collective.h"
 #include "worker/backend/cpu/cpu_backend.h"
+#include "worker/comm/local_collective.h"
 #include "worker/model/hybrid_model.h"
 #include "worker/tensor/bf16.h"
 #include "worker/weights/weight_loader.h"
@@ -241,10 +241,10 @@ int Main(int argc, char** argv) {
   options.blocks = 32 * 40;
   options.tokens_per_step_max = 512;
   const auto collectives = MakeLocalCollectives(1);
-  const auto model =
-      std::move(HybridModel::Create(config, std::move(weights),
-                                    MakeCpuBackend({o.threads, BestCpuPath()}),
-                                    *collectives[0], options)).value();
+  const auto model = std::move(HybridModel::Create(config, std::move(weights),
+                                                   MakeCpuBackend({o.threads, BestCpuPath()}),
+                                                   *collectives[0], options))
+                         .value();
   for (const int rows : {1, 4, 8, 32}) Measure(*model, rows, 1, bytes, o);
   for (const int64_t tokens : {64, 512}) Measure(*model, 1, tokens, bytes, o);
   return 0;

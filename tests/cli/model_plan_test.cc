@@ -1,12 +1,11 @@
 // What `levin plan` says: its flags mean what they promise, its remedies heal.
-#include "cli/plan_model.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
 #include <sstream>
 
+#include "cli/plan_model.h"
 #include "cli/plan_report.h"
 #include "common/config/cache_cost.h"
 #include "tests/common/config/m1_config.h"
@@ -88,14 +87,14 @@ TEST(ModelPlan, EveryRemedyHeals) {
     EXPECT_THAT(plan.flags, IsEmpty());
     ASSERT_GE(plan.remedies.size(), 3u);
     for (const Remedy& remedy : plan.remedies) {
-      std::vector<std::string> words = {"plan",
-                                        options.model,
-                                        "--tensor-parallel-size=" +
-                                            std::to_string(options.world_size),
-                                        "--quantization=" + options.quantization,
-                                        "--device-memory=" + std::to_string(options.device_bytes),
-                                        "--gpu-memory-utilization=0.95",
-                                        "--max-model-len=" + std::to_string(options.max_model_len)};
+      std::vector<std::string> words = {
+          "plan",
+          options.model,
+          "--tensor-parallel-size=" + std::to_string(options.world_size),
+          "--quantization=" + options.quantization,
+          "--device-memory=" + std::to_string(options.device_bytes),
+          "--gpu-memory-utilization=0.95",
+          "--max-model-len=" + std::to_string(options.max_model_len)};
       // A remedy's flag takes the place of the one that was there.
       std::istringstream text(remedy.flags);
       for (std::string flag, value; text >> flag >> value;) {

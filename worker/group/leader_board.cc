@@ -40,7 +40,8 @@ void LeaderBoard::OnPlan(std::string encoded) {
     flooded = plans_.size() > kPlansMax;
     changed_.NotifyAll();
   }
-  if (flooded) OnBroken(ResourceExhausted("the leader sent plans without waiting for their digests"));
+  if (flooded)
+    OnBroken(ResourceExhausted("the leader sent plans without waiting for their digests"));
 }
 
 void LeaderBoard::OnHeartbeat() {
@@ -75,7 +76,9 @@ Result<T> LeaderBoard::Await(std::optional<T>& value, const char* what, Duration
   while (!value) {
     if (broken_) return Error(*broken_);
     if (shutdown_) return Error(Status(Code::kCancelled, "the leader shut down"));
-    if (clock_.Now() >= until) return Error(Status(Code::kDeadlineExceeded, std::string("the leader sent no ") + what + " in time"));
+    if (clock_.Now() >= until)
+      return Error(
+          Status(Code::kDeadlineExceeded, std::string("the leader sent no ") + what + " in time"));
     (void)changed_.WaitUntil(mutex_, until);
   }
   T taken = *std::move(value);
@@ -114,7 +117,8 @@ void LeaderBoard::Tick() {
     if (away > kSuspect) heard_ += away;  // what it sent meanwhile still waits in the socket
     if (!welcomed_ || now - heard_ <= kLost) return;
     const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now - heard_).count();
-    Status silent(Code::kUnavailable, "the leader was silent for " + std::to_string(seconds) + " s");
+    Status silent(Code::kUnavailable,
+                  "the leader was silent for " + std::to_string(seconds) + " s");
     if (!SetBroken(silent)) return;
     why = std::move(silent);
   }

@@ -1,6 +1,6 @@
-// A follower's view of its leader: what came in by the Join stream and waits to be used, and whether
-// the leader still lives. The stream's threads write, start-up and engine wait here; a break ends
-// every wait. Any thread may call any method.
+// A follower's view of its leader: what came in by the Join stream and waits to be used, and
+// whether the leader still lives. The stream's threads write, start-up and engine wait here; a
+// break ends every wait. Any thread may call any method.
 #pragma once
 
 #include <cstdint>
@@ -38,14 +38,14 @@ class LeaderBoard final {
   void OnPool(PoolFacts pool) EXCLUDES(mutex_);
   void OnPlan(std::string encoded) EXCLUDES(mutex_);
   void OnHeartbeat() EXCLUDES(mutex_);
-  void OnShutdown() EXCLUDES(mutex_);            // in order: what was planned before is still done
+  void OnShutdown() EXCLUDES(mutex_);  // in order: what was planned before is still done
   void OnBroken(const Status& why) EXCLUDES(mutex_);
 
   // kDeadlineExceeded after `limit`, or the break. kCancelled: the leader shut down in order.
   Result<WelcomeFacts> AwaitWelcome(Duration limit) EXCLUDES(mutex_);
   Result<PoolFacts> AwaitPool(Duration limit) EXCLUDES(mutex_);
-  // No limit of its own: an idle group waits for hours, and Tick ends the wait when the leader dies.
-  // nullopt: ordered shutdown.
+  // No limit of its own: an idle group waits for hours, and Tick ends the wait when the leader
+  // dies. nullopt: ordered shutdown.
   Result<std::optional<std::string>> AwaitPlan() EXCLUDES(mutex_);
 
   // Each second: a leader that was silent for kLostMs since its Welcome is lost.

@@ -34,8 +34,9 @@ Status RankBoard::Join(const RankHello& hello) {
   MutexLock lock(mutex_);
   Rank& rank = at(hello.rank);
   if (rank.phase != Phase::kAbsent || started_) {
-    return Status(Code::kAlreadyExists, "rank " + std::to_string(hello.rank) + " (host " + hello.host + ", pid " +
-                                            std::to_string(hello.pid) + ") cannot join: the group has that rank already");
+    return Status(Code::kAlreadyExists, "rank " + std::to_string(hello.rank) + " (host " +
+                                            hello.host + ", pid " + std::to_string(hello.pid) +
+                                            ") cannot join: the group has that rank already");
   }
   rank.heard = clock_.Now();
   Advance(hello.rank, Phase::kJoined);
@@ -119,7 +120,8 @@ Status RankBoard::Start() {
   MutexLock lock(mutex_);
   started_ = true;
   const std::string missing = Missing(Phase::kJoined);
-  return missing.empty() ? Status::Ok() : Unavailable("rank " + missing + " left before the group began");
+  return missing.empty() ? Status::Ok()
+                         : Unavailable("rank " + missing + " left before the group began");
 }
 
 void RankBoard::Stop() {
@@ -139,12 +141,14 @@ Status RankBoard::AwaitPhase(Phase phase, const char* what, Duration stall) {
   moved_ = clock_.Now();
   while (true) {
     if (loss_) return loss_->status;
-    if (std::all_of(ranks_.begin(), ranks_.end(), [phase](const Rank& rank) { return rank.phase >= phase; })) {
+    if (std::all_of(ranks_.begin(), ranks_.end(),
+                    [phase](const Rank& rank) { return rank.phase >= phase; })) {
       return Status::Ok();
     }
     const TimePoint until = moved_ + stall;
     if (clock_.Now() >= until) {
-      return Status(Code::kDeadlineExceeded, "nothing moved for " + Seconds(stall) + "; not yet " + what + ": rank " + Missing(phase));
+      return Status(Code::kDeadlineExceeded, "nothing moved for " + Seconds(stall) + "; not yet " +
+                                                 what + ": rank " + Missing(phase));
     }
     (void)changed_.WaitUntil(mutex_, until);
   }
@@ -183,15 +187,17 @@ Result<std::vector<uint64_t>> RankBoard::AwaitDigests(uint64_t step, Duration li
         continue;
       }
       if (clock_.Now() >= until) {
-        return Error(Status(Code::kUnavailable, "rank " + std::to_string(i + 1) + " did not report step " +
-                                                    std::to_string(step) + " within " + Seconds(limit)));
+        return Error(Status(Code::kUnavailable, "rank " + std::to_string(i + 1) +
+                                                    " did not report step " + std::to_string(step) +
+                                                    " within " + Seconds(limit)));
       }
       (void)changed_.WaitUntil(mutex_, until);
     }
     if (loss_) return Error(loss_->status);
     if (rank.digests.front().first != step) {
       return Error(FailedPrecondition("rank " + std::to_string(i + 1) + " reported step " +
-                                      std::to_string(rank.digests.front().first) + ", expected " + std::to_string(step)));
+                                      std::to_string(rank.digests.front().first) + ", expected " +
+                                      std::to_string(step)));
     }
     digests.push_back(rank.digests.front().second);
     rank.digests.pop_front();
@@ -210,8 +216,10 @@ void RankBoard::Tick() {
       if (rank.phase == Phase::kAbsent) continue;
       if (away > kSuspect) rank.heard += away;  // what it sent meanwhile still waits in the socket
       if (!started_ || loss || now - rank.heard <= kLost) continue;
-      RankLoss candidate{static_cast<int>(i) + 1, "rank_lost",
-                         Status(Code::kUnavailable, "rank " + std::to_string(i + 1) + " was silent for " + Seconds(now - rank.heard))};
+      RankLoss candidate{
+          static_cast<int>(i) + 1, "rank_lost",
+          Status(Code::kUnavailable,
+                 "rank " + std::to_string(i + 1) + " was silent for " + Seconds(now - rank.heard))};
       if (SetLoss(candidate)) loss = std::move(candidate);
     }
   }
@@ -233,7 +241,8 @@ std::vector<RankView> RankBoard::views() const {
   for (const Rank& rank : ranks_) {
     const bool here = rank.phase != Phase::kAbsent;
     const Duration silent = here ? now - rank.heard : Duration{};
-    views.push_back({here && silent <= kSuspect, rank.step_done, silent, rank.bytes_done, rank.bytes_total});
+    views.push_back(
+        {here && silent <= kSuspect, rank.step_done, silent, rank.bytes_done, rank.bytes_total});
   }
   return views;
 }

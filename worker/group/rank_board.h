@@ -1,7 +1,7 @@
-// What the leader knows of ranks 1 .. N-1: how far each is in the start-up, which steps it reported,
-// when it was heard last. The threads of the streams write, start-up and engine wait here. A loss
-// ends everything: every wait returns it, and `on_lost` is called once. Any thread may call any
-// method.
+// What the leader knows of ranks 1 .. N-1: how far each is in the start-up, which steps it
+// reported, when it was heard last. The threads of the streams write, start-up and engine wait
+// here. A loss ends everything: every wait returns it, and `on_lost` is called once. Any thread may
+// call any method.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct RankLoss {
   Status status;
 };
 
-struct RankView {  // for health and metrics
-  bool up = false;   // joined, heard within 3 s
+struct RankView {   // for health and metrics
+  bool up = false;  // joined, heard within 3 s
   uint64_t step_done = 0;
   Duration silent{};
   uint64_t bytes_done = 0, bytes_total = 0;
@@ -43,16 +43,16 @@ class RankBoard final {
   // `on_lost` runs on the thread that saw the loss, outside the lock; it must not block.
   RankBoard(RankHello leader, const Clock& clock, OnLost on_lost);
 
-  // A rank's stream, in its order. Join refuses (CheckHello, or a rank that is here already) without
-  // harm to the group.
+  // A rank's stream, in its order. Join refuses (CheckHello, or a rank that is here already)
+  // without harm to the group.
   Status Join(const RankHello& hello) EXCLUDES(mutex_);
   void OnProgress(int rank, uint64_t bytes_done, uint64_t bytes_total) EXCLUDES(mutex_);
   void OnLoaded(int rank, LoadedFacts facts) EXCLUDES(mutex_);
   void OnReady(int rank, int64_t step_us) EXCLUDES(mutex_);
   void OnStepDone(int rank, uint64_t step, uint64_t digest) EXCLUDES(mutex_);
   void OnHeartbeat(int rank) EXCLUDES(mutex_);
-  // The stream broke, or the rank reported a fault. Before Start it may come again; after, the group
-  // is lost. An ordered end (Stop) loses nobody.
+  // The stream broke, or the rank reported a fault. Before Start it may come again; after, the
+  // group is lost. An ordered end (Stop) loses nobody.
   void OnGone(int rank, const Status& why) EXCLUDES(mutex_);
 
   // From here on every loss is final: called before Welcome goes out. kUnavailable when a rank left
@@ -64,7 +64,7 @@ class RankBoard final {
   // (kDeadlineExceeded, names the ranks that are missing).
   Status AwaitJoined(Duration stall) EXCLUDES(mutex_);
   Result<std::vector<LoadedFacts>> AwaitLoaded(Duration stall) EXCLUDES(mutex_);  // [i]: rank i + 1
-  Result<int64_t> AwaitReady(Duration stall) EXCLUDES(mutex_);                    // the slowest's step_us
+  Result<int64_t> AwaitReady(Duration stall) EXCLUDES(mutex_);  // the slowest's step_us
 
   // [i]: rank i + 1. Bounded by `limit`.
   Result<std::vector<uint64_t>> AwaitDigests(uint64_t step, Duration limit) EXCLUDES(mutex_);
@@ -73,7 +73,7 @@ class RankBoard final {
   // not run does not count.
   void Tick() EXCLUDES(mutex_);
 
-  bool all_heard() const EXCLUDES(mutex_);  // within kSuspectMs
+  bool all_heard() const EXCLUDES(mutex_);               // within kSuspectMs
   std::vector<RankView> views() const EXCLUDES(mutex_);  // [i]: rank i + 1
   std::optional<RankLoss> loss() const EXCLUDES(mutex_);
 

@@ -1,5 +1,5 @@
-// Lets a thread that sees a loss wake the engine out of a collective, whether or not there is one yet.
-// Any thread may call any method.
+// Lets a thread that sees a loss wake the engine out of a collective, whether or not there is one
+// yet. Any thread may call any method.
 #pragma once
 
 #include <string>

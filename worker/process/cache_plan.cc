@@ -18,16 +18,20 @@ int64_t Budget(const WorkerOptions& options, int64_t available_bytes) {
 }
 
 // What half of the budget holds for one sequence, whole blocks.
-int64_t AutoLength(const ModelConfig& config, const CacheGeometry& geometry, int64_t bytes_per_rank) {
+int64_t AutoLength(const ModelConfig& config, const CacheGeometry& geometry,
+                   int64_t bytes_per_rank) {
   const bool m1 = config.family == ModelConfig::Family::kM1;
-  const int64_t window = std::min(config.max_positions, m1 ? kAutoLengthMaxM1 : kAutoLengthMaxText01);
+  const int64_t window =
+      std::min(config.max_positions, m1 ? kAutoLengthMaxM1 : kAutoLengthMaxText01);
   if (geometry.kv_bytes_per_block == 0) return window;
-  const int64_t blocks = (bytes_per_rank / 2 - geometry.state_bytes_per_slot) / geometry.kv_bytes_per_block;
+  const int64_t blocks =
+      (bytes_per_rank / 2 - geometry.state_bytes_per_slot) / geometry.kv_bytes_per_block;
   return std::clamp<int64_t>(blocks * geometry.block_tokens, geometry.block_tokens, window);
 }
 
 Status CheckFits(const CachePlan& plan, int ranks, int64_t available_bytes) {
-  if (available_bytes == 0 || plan.split.bytes_per_rank * ranks <= available_bytes) return Status::Ok();
+  if (available_bytes == 0 || plan.split.bytes_per_rank * ranks <= available_bytes)
+    return Status::Ok();
   return ResourceExhausted(plan.Text(ranks) + "; but only " + Mib(available_bytes) +
                            " are available: expected a smaller --cache-bytes");
 }
@@ -35,28 +39,34 @@ Status CheckFits(const CachePlan& plan, int ranks, int64_t available_bytes) {
 }  // namespace
 
 std::string CachePlan::Text(int ranks) const {
-  return "cache: " + std::to_string(split.slots) + " slots of " + Kib(geometry.state_bytes_per_slot * ranks) + " and " +
-         std::to_string(split.blocks) + " blocks of " + std::to_string(geometry.block_tokens) + " tokens, together " +
-         Mib(split.bytes_per_rank * ranks) + " on " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
-         "; longest sequence " + std::to_string(max_model_len) + " tokens";
+  return "cache: " + std::to_string(split.slots) + " slots of " +
+         Kib(geometry.state_bytes_per_slot * ranks) + " and " + std::to_string(split.blocks) +
+         " blocks of " + std::to_string(geometry.block_tokens) + " tokens, together " +
+         Mib(split.bytes_per_rank * ranks) + " on " + std::to_string(ranks) +
+         (ranks == 1 ? " rank" : " ranks") + "; longest sequence " + std::to_string(max_model_len) +
+         " tokens";
 }
 
-OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& config, int64_t available_bytes) {
+OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& config,
+                            int64_t available_bytes) {
   CachePlan plan;
   plan.geometry = MakeCacheGeometry(config, options.world_size, options.dtype == "float32" ? 4 : 2);
   const int64_t budget = Budget(options, available_bytes);
-  const int64_t length = options.max_model_len > 0 ? std::min(options.max_model_len, config.max_positions)
-                                                   : AutoLength(config, plan.geometry, budget / options.world_size);
-  const Result<CacheSplit> split = SplitBudget(budget, options.world_size, plan.geometry, options.max_num_seqs, length);
+  const int64_t length = options.max_model_len > 0
+                             ? std::min(options.max_model_len, config.max_positions)
+                             : AutoLength(config, plan.geometry, budget / options.world_size);
+  const Result<CacheSplit> split =
+      SplitBudget(budget, options.world_size, plan.geometry, options.max_num_seqs, length);
   if (!split) return ExitFor(ExitCode::kConfig, split.error());
   plan.split = *split;
   plan.max_model_len = options.max_model_len > 0 ? length : std::min(length, split->tokens_max);
-  if (Status fits = CheckFits(plan, options.world_size, available_bytes); !fits.ok()) return ExitWith(ExitCode::kMemory, fits);
+  if (Status fits = CheckFits(plan, options.world_size, available_bytes); !fits.ok())
+    return ExitWith(ExitCode::kMemory, fits);
   return plan;
 }
 
-OrExit<CachePlan> PlanJobCache(const WorkerOptions& options, const EvalJob& job, const ModelConfig& config,
-                               int64_t available_bytes) {
+OrExit<CachePlan> PlanJobCache(const WorkerOptions& options, const EvalJob& job,
+                               const ModelConfig& config, int64_t available_bytes) {
   if (options.cache_bytes > 0) return PlanCache(options, config, available_bytes);
   CachePlan plan;
   plan.geometry = MakeCacheGeometry(config, options.world_size, options.dtype == "float32" ? 4 : 2);
@@ -64,13 +74,15 @@ OrExit<CachePlan> PlanJobCache(const WorkerOptions& options, const EvalJob& job,
   for (const EvalPrompt& prompt : job.prompts) {
     const auto tokens = static_cast<int64_t>(prompt.ids.size());
     const int64_t blocks = BlocksFor(plan.geometry, tokens, job.greedy);
-    plan.split.blocks = job.batch ? plan.split.blocks + blocks : std::max(plan.split.blocks, blocks);
+    plan.split.blocks =
+        job.batch ? plan.split.blocks + blocks : std::max(plan.split.blocks, blocks);
     plan.max_model_len = std::max(plan.max_model_len, tokens + job.greedy);
   }
-  plan.split.bytes_per_rank =
-      plan.split.slots * plan.geometry.state_bytes_per_slot + plan.split.blocks * plan.geometry.kv_bytes_per_block;
+  plan.split.bytes_per_rank = plan.split.slots * plan.geometry.state_bytes_per_slot +
+                              plan.split.blocks * plan.geometry.kv_bytes_per_block;
   plan.split.tokens_max = plan.split.blocks * plan.geometry.block_tokens;
-  if (Status fits = CheckFits(plan, options.world_size, available_bytes); !fits.ok()) return ExitWith(ExitCode::kMemory, fits);
+  if (Status fits = CheckFits(plan, options.world_size, available_bytes); !fits.ok())
+    return ExitWith(ExitCode::kMemory, fits);
   return plan;
 }
 

@@ -24,11 +24,12 @@ struct CachePlan {
 // quarter of it, at most 8 GiB. Without --max-model-len: what the split's blocks hold, at most the
 // model's window and half of the budget, so that slots for others remain.
 // Not enough memory: ExitCode::kMemory with the numbers.
-OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& config, int64_t available_bytes);
+OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& config,
+                            int64_t available_bytes);
 
 // What a job of levin eval needs, and no more: a slot and the blocks of each prompt that runs at
 // once. With --cache-bytes, PlanCache's answer: prompts then wait for each other.
-OrExit<CachePlan> PlanJobCache(const WorkerOptions& options, const EvalJob& job, const ModelConfig& config,
-                               int64_t available_bytes);
+OrExit<CachePlan> PlanJobCache(const WorkerOptions& options, const EvalJob& job,
+                               const ModelConfig& config, int64_t available_bytes);
 
 }  // namespace levin

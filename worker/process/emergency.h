@@ -1,5 +1,5 @@
-// The way out for a thread that cannot wait for the others: says why, removes what would outlive the
-// process, and ends it at once.
+// The way out for a thread that cannot wait for the others: says why, removes what would outlive
+// the process, and ends it at once.
 #pragma once
 
 #include <string>

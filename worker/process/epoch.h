@@ -8,8 +8,8 @@
 
 namespace levin {
 
-// max(unix_ms, stored + 1), stored again before it is used. No file: unix_ms. The file's folder must
-// exist; a file that is no number is an error, never a guess.
+// max(unix_ms, stored + 1), stored again before it is used. No file: unix_ms. The file's folder
+// must exist; a file that is no number is an error, never a guess.
 Result<uint64_t> NextEpoch(const std::string& file, int64_t unix_ms);
 
 // Makes the next epoch rise above `seen` (a router spoke of it). No file: nothing to do.

@@ -94,8 +94,8 @@ class FollowerProcess final {
 
   std::atomic<GroupClient*> speaker_{nullptr};  // the watch's way to send heartbeats
   std::atomic<const StepProgress*> progress_{nullptr};
-  std::optional<TimePoint> leave_by_;           // watch only
-  std::unique_ptr<Watch> watch_;                // last: its thread uses all of the above
+  std::optional<TimePoint> leave_by_;  // watch only
+  std::unique_ptr<Watch> watch_;       // last: its thread uses all of the above
 };
 
 OrExit<void> FollowerProcess::StartUp() {
@@ -107,8 +107,8 @@ OrExit<void> FollowerProcess::StartUp() {
     if (!job) return ExitWith(ExitCode::kConfig, std::move(job).error());
     job_ = *std::move(job);
   }
-  for (const auto step : {&FollowerProcess::OpenDoors, &FollowerProcess::Join, &FollowerProcess::LoadModel,
-                          &FollowerProcess::WarmAndReport}) {
+  for (const auto step : {&FollowerProcess::OpenDoors, &FollowerProcess::Join,
+                          &FollowerProcess::LoadModel, &FollowerProcess::WarmAndReport}) {
     if (OrExit<void> done = (this->*step)(); !done) return done;
   }
   return {};
@@ -129,7 +129,8 @@ OrExit<void> FollowerProcess::OpenDoors() {
 
 // What the leader refuses (another world size, another configuration) is ours to change: kConfig.
 Exit FollowerProcess::LeaderExit(const Status& status) const {
-  const bool refused = status.code() == Code::kFailedPrecondition || status.code() == Code::kAlreadyExists;
+  const bool refused =
+      status.code() == Code::kFailedPrecondition || status.code() == Code::kAlreadyExists;
   return {refused ? ExitCode::kConfig : ExitCode::kGroupEnded, status};
 }
 
@@ -146,7 +147,8 @@ OrExit<void> FollowerProcess::Join() {
   ShmOptions shm;
   shm.time_limit = std::chrono::milliseconds(kCollectiveLimitMs);
   shm.cores = cores_;
-  auto opened = ShmCollective::Open(welcome_.shared_memory_name, options_.rank, options_.world_size, shm);
+  auto opened =
+      ShmCollective::Open(welcome_.shared_memory_name, options_.rank, options_.world_size, shm);
   if (!opened) return ExitWith(ExitCode::kGroupEnded, std::move(opened).error());
   abort_.Connect(opened->get());
   const Status met = (*opened)->Rendezvous(shm.time_limit);
@@ -156,10 +158,11 @@ OrExit<void> FollowerProcess::Join() {
 }
 
 OrExit<void> FollowerProcess::LoadModel() {
-  OrExit<ModelWeights> weights = LoadRankWeights(options_, folder_, [this](int64_t done, int64_t total) {
-    state_.bytes_done = done;
-    state_.bytes_total = total;
-  });
+  OrExit<ModelWeights> weights =
+      LoadRankWeights(options_, folder_, [this](int64_t done, int64_t total) {
+        state_.bytes_done = done;
+        state_.bytes_total = total;
+      });
   if (!weights) return tl::unexpected(std::move(weights).error());
   client_->SendLoaded({.free_bytes = AvailableBytes(), .weights_digest = weights->digest});
   metrics_.device_memory_bytes(MemoryKind::kWeights).Set(static_cast<double>(weights->bytes));
@@ -168,10 +171,12 @@ OrExit<void> FollowerProcess::LoadModel() {
   if (!pool) return tl::unexpected(LeaderExit(pool.error()));
   steps_ = MakeSchedulerOptions(options_, folder_, *pool, welcome_.epoch, 1, job_);
   OrExit<std::unique_ptr<HybridModel>> model =
-      BuildModel(options_, folder_, *std::move(weights), *collective_, steps_, ThreadsPerRank(cores_, options_.world_size));
+      BuildModel(options_, folder_, *std::move(weights), *collective_, steps_,
+                 ThreadsPerRank(cores_, options_.world_size));
   if (!model) return tl::unexpected(std::move(model).error());
   model_ = *std::move(model);
-  metrics_.device_memory_bytes(MemoryKind::kPool).Set(static_cast<double>(model_->states().bytes() + model_->kv().bytes()));
+  metrics_.device_memory_bytes(MemoryKind::kPool)
+      .Set(static_cast<double>(model_->states().bytes() + model_->kv().bytes()));
   return {};
 }
 
@@ -198,7 +203,8 @@ OrExit<void> FollowerProcess::WarmAndReport() {
 
 Exit FollowerProcess::Follow() {
   std::string line = "levin-worker: rank " + std::to_string(options_.rank) + " ready";
-  if (health_ != nullptr) line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
+  if (health_ != nullptr)
+    line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
   Log(LogLevel::kInfo, "ready", {{"rank", options_.rank}, {"epoch", welcome_.epoch}});
@@ -210,7 +216,8 @@ Exit FollowerProcess::End(Exit exit) {
   LogExit(options_.rank, exit);
   if (client_ != nullptr && exit.code != ExitCode::kClean) {
     const StepProgress* progress = progress_.load();
-    client_->SendFault(progress != nullptr ? progress->begun.load() : 0, std::string(Name(state_.phase)), exit.status);
+    client_->SendFault(progress != nullptr ? progress->begun.load() : 0,
+                       std::string(Name(state_.phase)), exit.status);
   }
   if (client_ != nullptr) client_->Close(In(kLastWords));
   watch_.reset();
@@ -226,9 +233,11 @@ void FollowerProcess::OnTick() {
   leader_.Tick();
   if (GroupClient* speaker = speaker_.load()) {
     const StepProgress* progress = progress_.load();
-    speaker->SendHeartbeat(progress != nullptr ? progress->begun.load() : 0, progress != nullptr ? progress->done.load() : 0);
+    speaker->SendHeartbeat(progress != nullptr ? progress->begun.load() : 0,
+                           progress != nullptr ? progress->done.load() : 0);
     if (state_.phase == StartupPhase::kLoading) {
-      speaker->SendProgress(static_cast<uint64_t>(state_.bytes_done), static_cast<uint64_t>(state_.bytes_total));
+      speaker->SendProgress(static_cast<uint64_t>(state_.bytes_done),
+                            static_cast<uint64_t>(state_.bytes_total));
     }
   }
   const std::optional<Status> broken = leader_.broken();
@@ -241,7 +250,8 @@ void FollowerProcess::OnTick() {
 
 // Once it belongs to a group, the leader says when to go; a broken stream is the other way out.
 void FollowerProcess::OnSignal(int count) {
-  if (state_.phase == StartupPhase::kStarting || count >= 3) emergency_.Leave({ExitCode::kClean, Status::Ok()});
+  if (state_.phase == StartupPhase::kStarting || count >= 3)
+    emergency_.Leave({ExitCode::kClean, Status::Ok()});
 }
 
 void FollowerProcess::OnLost(const Status& why) { abort_.Pull(why.message()); }

@@ -1,5 +1,5 @@
-// A rank's /livez, /readyz, /health, /startupz and /metrics (operations.md 5). The handlers read what
-// others keep; they wait for nobody and touch no engine lock.
+// A rank's /livez, /readyz, /health, /startupz and /metrics (operations.md 5). The handlers read
+// what others keep; they wait for nobody and touch no engine lock.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace levin {
 
 struct HealthView {
-  bool live = true;      // a restart would not help
+  bool live = true;  // a restart would not help
   bool ready = false;
-  std::string phase;     // joining, loading, warming, ready, draining
-  std::string why;       // not live or not ready because
+  std::string phase;  // joining, loading, warming, ready, draining
+  std::string why;    // not live or not ready because
   int64_t bytes_done = 0, bytes_total = 0;
 };
 
@@ -30,6 +30,7 @@ struct HealthSource {
 HttpResponse AnswerHealth(const HealthSource& source, const HttpRequest& request);
 
 // The server stops when it is dropped. A taken port: PORT_IN_USE.
-Result<std::unique_ptr<HttpServer>> StartHealthServer(const std::string& host, int port, HealthSource source);
+Result<std::unique_ptr<HttpServer>> StartHealthServer(const std::string& host, int port,
+                                                      HealthSource source);
 
 }  // namespace levin

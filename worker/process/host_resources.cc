@@ -68,7 +68,8 @@ double CgroupCpuQuota(const fs::path& root) {
   });
   const std::optional<int64_t> limit = ReadNumber(root / "sys/fs/cgroup/cpu/cpu.cfs_quota_us");
   const std::optional<int64_t> period = ReadNumber(root / "sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (limit && period && *limit > 0 && *period > 0) take(static_cast<double>(*limit) / static_cast<double>(*period));
+  if (limit && period && *limit > 0 && *period > 0)
+    take(static_cast<double>(*limit) / static_cast<double>(*period));
   return quota;
 }
 

@@ -12,7 +12,8 @@ int UsableCores();
 // Memory that can be taken now without swapping or hitting the cgroup's limit; 0: unknown.
 int64_t AvailableBytes();
 
-// The same of a given root, for tests: root/proc/meminfo, root/proc/self/cgroup, root/sys/fs/cgroup.
+// The same of a given root, for tests: root/proc/meminfo, root/proc/self/cgroup,
+// root/sys/fs/cgroup.
 double CgroupCpuQuota(const std::filesystem::path& root);  // in cores; 0: none
 int64_t AvailableBytes(const std::filesystem::path& root);
 

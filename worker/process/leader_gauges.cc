@@ -6,18 +6,22 @@
 namespace levin {
 namespace {
 
-// Bytes on one rank. State, KV and what is reserved for tokens to come are together the reservation;
-// the sum of all kinds is the pool.
+// Bytes on one rank. State, KV and what is reserved for tokens to come are together the
+// reservation; the sum of all kinds is the pool.
 void WriteCache(const LeaderView& view, const LeaderFamilies& families) {
   const Capacity& capacity = view.capacity;
-  const int64_t slot = capacity.bytes_per_slot / view.ranks, block = capacity.bytes_per_block / view.ranks;
+  const int64_t slot = capacity.bytes_per_slot / view.ranks,
+                block = capacity.bytes_per_block / view.ranks;
   const int64_t slots_used = capacity.total_slots - capacity.free_slots;
   const int64_t blocks_used = std::min(view.blocks_used, capacity.reserved_blocks);
-  const auto write = [&families](CacheKind kind, int64_t bytes) { families.cache_bytes(kind).Set(static_cast<double>(bytes)); };
+  const auto write = [&families](CacheKind kind, int64_t bytes) {
+    families.cache_bytes(kind).Set(static_cast<double>(bytes));
+  };
   write(CacheKind::kState, slots_used * slot);
   write(CacheKind::kKv, blocks_used * block);
   write(CacheKind::kReservedUnused, (capacity.reserved_blocks - blocks_used) * block);
-  write(CacheKind::kFree, capacity.free_slots * slot + (capacity.total_blocks - capacity.reserved_blocks) * block);
+  write(CacheKind::kFree,
+        capacity.free_slots * slot + (capacity.total_blocks - capacity.reserved_blocks) * block);
   families.state_slots(SlotState::kUsed).Set(static_cast<double>(slots_used));
   families.state_slots(SlotState::kFree).Set(static_cast<double>(capacity.free_slots));
 }

@@ -1,8 +1,9 @@
 #include "worker/process/leader_process.h"
 
-#include <algorithm>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <memory>
@@ -10,8 +11,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <xxhash.h>
 
 #include "common/base/clock.h"
 #include "common/base/mailbox.h"
@@ -129,11 +128,11 @@ class LeaderProcess final {
   std::atomic<const StepProgress*> progress_{nullptr};
   std::atomic<bool> draining_{false};
   std::atomic<bool> hung_{false};
-  std::optional<HangWatch> hang_;           // set before progress_
-  std::optional<TimePoint> drain_by_;       // watch only
-  std::optional<TimePoint> leave_by_;       // watch only
-  bool cancelling_ = false;                 // watch only
-  std::unique_ptr<Watch> watch_;            // last: its thread uses all of the above
+  std::optional<HangWatch> hang_;      // set before progress_
+  std::optional<TimePoint> drain_by_;  // watch only
+  std::optional<TimePoint> leave_by_;  // watch only
+  bool cancelling_ = false;            // watch only
+  std::unique_ptr<Watch> watch_;       // last: its thread uses all of the above
 };
 
 OrExit<void> LeaderProcess::StartUp() {
@@ -148,8 +147,8 @@ OrExit<void> LeaderProcess::StartUp() {
   const Result<uint64_t> epoch = NextEpoch(options_.epoch_file, clock_.UnixMs());
   if (!epoch) return ExitWith(ExitCode::kConfig, epoch.error());
   epoch_ = *epoch;
-  for (const auto step : {&LeaderProcess::OpenDoors, &LeaderProcess::GatherRanks, &LeaderProcess::BuildCollective,
-                          &LeaderProcess::LoadModel}) {
+  for (const auto step : {&LeaderProcess::OpenDoors, &LeaderProcess::GatherRanks,
+                          &LeaderProcess::BuildCollective, &LeaderProcess::LoadModel}) {
     if (OrExit<void> done = (this->*step)(); !done) return done;
   }
   return {};
@@ -157,8 +156,10 @@ OrExit<void> LeaderProcess::StartUp() {
 
 // Ports first: a taken one shows before anything costs time. Handshakes get MODEL_LOADING for now.
 OrExit<void> LeaderProcess::OpenDoors() {
-  hub_.emplace(HubOptions{.epoch = epoch_, .tokenizer_hash = folder_.tokenizer.hash}, inbox_, clock_);
-  board_.emplace(MakeHello(options_, folder_), clock_, [this](const RankLoss& loss) { OnLost(loss); });
+  hub_.emplace(HubOptions{.epoch = epoch_, .tokenizer_hash = folder_.tokenizer.hash}, inbox_,
+               clock_);
+  board_.emplace(MakeHello(options_, folder_), clock_,
+                 [this](const RankLoss& loss) { OnLost(loss); });
   engine_service_ = MakeEngineService(*hub_);
   group_ = MakeGroupService(*board_);
   if (options_.metrics_port >= 0) {
@@ -207,7 +208,8 @@ OrExit<void> LeaderProcess::BuildCollective() {
   auto made = ShmCollective::Create(name, options_.world_size, shm);
   if (!made) return ExitFor(ExitCode::kMemory, std::move(made).error());
   abort_.Connect(made->get());
-  Status met = group_->SendWelcome({.epoch = epoch_, .group_id = options_.group_listen, .shared_memory_name = name});
+  Status met = group_->SendWelcome(
+      {.epoch = epoch_, .group_id = options_.group_listen, .shared_memory_name = name});
   if (met.ok()) met = (*made)->Rendezvous(shm.time_limit);
   collective_ = std::make_unique<TimedCollective>(*std::move(made));
   if (!met.ok()) return ExitWith(ExitCode::kGroupEnded, met);
@@ -215,11 +217,13 @@ OrExit<void> LeaderProcess::BuildCollective() {
 }
 
 OrExit<void> LeaderProcess::LoadModel() {
-  if (Status fits = CheckWeightsFit(options_, AvailableBytes()); !fits.ok()) return ExitWith(ExitCode::kMemory, fits);
-  OrExit<ModelWeights> weights = LoadRankWeights(options_, folder_, [this](int64_t done, int64_t total) {
-    state_.bytes_done = done;
-    state_.bytes_total = total;
-  });
+  if (Status fits = CheckWeightsFit(options_, AvailableBytes()); !fits.ok())
+    return ExitWith(ExitCode::kMemory, fits);
+  OrExit<ModelWeights> weights =
+      LoadRankWeights(options_, folder_, [this](int64_t done, int64_t total) {
+        state_.bytes_done = done;
+        state_.bytes_total = total;
+      });
   if (!weights) return tl::unexpected(std::move(weights).error());
   metrics_.device_memory_bytes(MemoryKind::kWeights).Set(static_cast<double>(weights->bytes));
   model_digest_ = weights->digest;
@@ -227,21 +231,25 @@ OrExit<void> LeaderProcess::LoadModel() {
     const Result<std::vector<LoadedFacts>> loaded = board_->AwaitLoaded(kStall);
     if (!loaded) return ExitWith(ExitCode::kGroupEnded, loaded.error());
     for (const LoadedFacts& facts : *loaded) {
-      model_digest_ = XXH3_64bits_withSeed(&model_digest_, sizeof model_digest_, facts.weights_digest);
+      model_digest_ =
+          XXH3_64bits_withSeed(&model_digest_, sizeof model_digest_, facts.weights_digest);
     }
   }
   state_.phase = StartupPhase::kAllocating;
-  const OrExit<CachePlan> plan = job_ ? PlanJobCache(options_, *job_, folder_.config, AvailableBytes())
-                                      : PlanCache(options_, folder_.config, AvailableBytes());
+  const OrExit<CachePlan> plan =
+      job_ ? PlanJobCache(options_, *job_, folder_.config, AvailableBytes())
+           : PlanCache(options_, folder_.config, AvailableBytes());
   if (!plan) return tl::unexpected(plan.error());
   Log(LogLevel::kInfo, "cache_plan", {{"plan", plan->Text(options_.world_size)}});
   if (OrExit<void> shared = SharePool(*plan); !shared) return shared;
 
   OrExit<std::unique_ptr<HybridModel>> model =
-      BuildModel(options_, folder_, *std::move(weights), *collective_, *steps_, ThreadsPerRank(cores_, options_.world_size));
+      BuildModel(options_, folder_, *std::move(weights), *collective_, *steps_,
+                 ThreadsPerRank(cores_, options_.world_size));
   if (!model) return tl::unexpected(std::move(model).error());
   model_ = *std::move(model);
-  metrics_.device_memory_bytes(MemoryKind::kPool).Set(static_cast<double>(plan->split.bytes_per_rank));
+  metrics_.device_memory_bytes(MemoryKind::kPool)
+      .Set(static_cast<double>(plan->split.bytes_per_rank));
   BuildEngine(*plan);
   state_.phase = StartupPhase::kWarming;
   const Result<int64_t> token_us = WarmUp(*model_, *steps_);
@@ -254,7 +262,8 @@ OrExit<void> LeaderProcess::LoadModel() {
   progress_ = &engine_->progress();
   if (!job_) OpenToRouters(*plan);
   state_.phase = StartupPhase::kReady;
-  Log(LogLevel::kInfo, "ready", {{"rank", 0}, {"ranks", options_.world_size}, {"epoch", epoch_}, {"token_us", *token_us}});
+  Log(LogLevel::kInfo, "ready",
+      {{"rank", 0}, {"ranks", options_.world_size}, {"epoch", epoch_}, {"token_us", *token_us}});
   return {};
 }
 
@@ -267,7 +276,8 @@ OrExit<void> LeaderProcess::SharePool(const CachePlan& plan) {
   return {};
 }
 
-// In serving the routers feed the engine and a meter watches; a job of levin eval takes both places.
+// In serving the routers feed the engine and a meter watches; a job of levin eval takes both
+// places.
 void LeaderProcess::BuildEngine(const CachePlan& plan) {
   const int ranks = options_.world_size;
   StepObserver* observer = nullptr;
@@ -285,7 +295,8 @@ void LeaderProcess::BuildEngine(const CachePlan& plan) {
   executor_.emplace(MakePlanLimits(*steps_), *model_, folder_.tokenizer.defined, observer);
   engine_.emplace(EngineOptions{.bytes_per_block = plan.geometry.kv_bytes_per_block * ranks,
                                 .bytes_per_slot = plan.geometry.state_bytes_per_slot * ranks},
-                  Scheduler(*steps_), *executor_, ranks > 1 ? group_.get() : nullptr, *outbox, inbox_, clock_);
+                  Scheduler(*steps_), *executor_, ranks > 1 ? group_.get() : nullptr, *outbox,
+                  inbox_, clock_);
 }
 
 void LeaderProcess::OpenToRouters(const CachePlan& plan) {
@@ -314,7 +325,8 @@ void LeaderProcess::SayReady() const {
   std::string line = "levin-worker: rank 0 ready";
   if (engine_server_ != nullptr) line += " engine=" + engine_server_->address();
   if (group_server_ != nullptr) line += " group=" + group_server_->address();
-  if (health_ != nullptr) line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
+  if (health_ != nullptr)
+    line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
@@ -323,7 +335,8 @@ Exit LeaderProcess::Serve() {
   const Status status = engine_->Run();
   // A lost rank shows in the engine as an aborted collective or a closed inbox; what was seen first
   // explains more.
-  if (const std::optional<RankLoss> loss = board_->loss()) return {ExitCode::kGroupEnded, loss->status};
+  if (const std::optional<RankLoss> loss = board_->loss())
+    return {ExitCode::kGroupEnded, loss->status};
   return {status.ok() ? ExitCode::kClean : ExitCode::kGroupEnded, status};
 }
 
@@ -392,23 +405,27 @@ void LeaderProcess::WatchForHang(const StepProgress& progress) {
   if (!hung) return;
   const uint64_t step = progress.begun;
   const std::vector<RankView> views = board_->views();
-  const auto late = std::find_if(views.begin(), views.end(), [step](const RankView& view) { return view.step_done < step; });
+  const auto late = std::find_if(views.begin(), views.end(),
+                                 [step](const RankView& view) { return view.step_done < step; });
   const int rank = late == views.end() ? 0 : static_cast<int>(late - views.begin()) + 1;
   hung_ = true;
   board_->Lose({rank, "hang",
-                Unavailable("rank " + std::to_string(rank) + " did not end step " + std::to_string(step) + " in time")});
+                Unavailable("rank " + std::to_string(rank) + " did not end step " +
+                            std::to_string(step) + " in time")});
 }
 
 void LeaderProcess::OnTick() {
   board_->Tick();
   const StepProgress* progress = progress_.load();
-  if (progress != nullptr) hub_->SetSuspect(!board_->all_heard());  // before, ranks are still to come
+  if (progress != nullptr)
+    hub_->SetSuspect(!board_->all_heard());  // before, ranks are still to come
   hub_->Tick();
   group_->SendHeartbeat(progress != nullptr ? progress->done.load() : 0, clock_.UnixMs());
   if (progress != nullptr) WatchForHang(*progress);
   if (hub_->higher_epoch() > 0 && !options_.epoch_file.empty()) {
     (void)StoreEpoch(options_.epoch_file, hub_->higher_epoch());
-    board_->Lose({-1, "other", Unavailable("a router has seen epoch " + std::to_string(hub_->higher_epoch()))});
+    board_->Lose({-1, "other",
+                  Unavailable("a router has seen epoch " + std::to_string(hub_->higher_epoch()))});
   }
   if (drain_by_ && clock_.Now() > *drain_by_) cancelling_ = true;
   if (cancelling_) hub_->CancelAll();
@@ -416,11 +433,14 @@ void LeaderProcess::OnTick() {
     // Weights load without a look at anything else, the engine's loop notices by itself.
     leave_by_ = state_.phase == StartupPhase::kReady ? clock_.Now() + kLeaveLimit : clock_.Now();
   }
-  if (leave_by_ && clock_.Now() >= *leave_by_) emergency_.Leave({ExitCode::kGroupEnded, board_->loss()->status});
+  if (leave_by_ && clock_.Now() >= *leave_by_)
+    emergency_.Leave({ExitCode::kGroupEnded, board_->loss()->status});
 }
 
 void LeaderProcess::OnSignal(int count) {
-  if (job_) emergency_.Leave({ExitCode::kOther, Status(Code::kCancelled, "stopped by a signal before the job was done")});
+  if (job_)
+    emergency_.Leave({ExitCode::kOther,
+                      Status(Code::kCancelled, "stopped by a signal before the job was done")});
   const bool serving = state_.phase == StartupPhase::kReady;
   if (!serving || count >= 3) emergency_.Leave({ExitCode::kClean, Status::Ok()});
   Log(LogLevel::kInfo, "drain", {{"signals", count}});
@@ -436,7 +456,8 @@ void LeaderProcess::OnSignal(int count) {
 
 // On any thread: the first loss wakes the engine out of whatever it waits for.
 void LeaderProcess::OnLost(const RankLoss& loss) {
-  Log(LogLevel::kError, "group_lost", {{"rank", loss.rank}, {"reason", loss.reason}, {"message", loss.status.message()}});
+  Log(LogLevel::kError, "group_lost",
+      {{"rank", loss.rank}, {"reason", loss.reason}, {"message", loss.status.message()}});
   abort_.Pull(loss.status.message());
   inbox_.Close();
 }

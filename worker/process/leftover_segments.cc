@@ -20,7 +20,8 @@ bool IsLeftover(const std::filesystem::path& path) {
   const auto parsed = std::from_chars(name.data() + sizeof kPrefix - 1, end, pid);
   if (parsed.ec != std::errc() || parsed.ptr == end || *parsed.ptr != '-') return false;
   struct stat info;
-  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid()) return false;
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid())
+    return false;
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 

@@ -1,5 +1,5 @@
-// Names of the group's shared memory, and the removal of what killed groups left: the name is unlinked
-// within moments of its making, so only a kill in between leaves one.
+// Names of the group's shared memory, and the removal of what killed groups left: the name is
+// unlinked within moments of its making, so only a kill in between leaves one.
 #pragma once
 
 #include <cstdint>

@@ -15,12 +15,13 @@ std::optional<std::string> LoadProgress::Line(int64_t bytes_done, int64_t bytes_
   const TimePoint now = clock_.Now();
   const bool first = shown_percent_ < 0;
   const bool last = percent == 100 && shown_percent_ < 100;
-  const bool due = percent >= shown_percent_ + kStepPercent || (percent > shown_percent_ && now - shown_at_ >= kStepTime);
+  const bool due = percent >= shown_percent_ + kStepPercent ||
+                   (percent > shown_percent_ && now - shown_at_ >= kStepTime);
   if (!first && !last && !due) return std::nullopt;
   shown_percent_ = percent;
   shown_at_ = now;
-  return "levin-worker: rank " + std::to_string(rank_) + " loading " + std::to_string(percent) + "% (" +
-         Megabytes(bytes_done) + " of " + Megabytes(bytes_total) + " MB)";
+  return "levin-worker: rank " + std::to_string(rank_) + " loading " + std::to_string(percent) +
+         "% (" + Megabytes(bytes_done) + " of " + Megabytes(bytes_total) + " MB)";
 }
 
 }  // namespace levin

@@ -1,5 +1,5 @@
-// The line that shows weights arriving: each 5 % or each second, whichever is first, and at the end.
-// One thread.
+// The line that shows weights arriving: each 5 % or each second, whichever is first, and at the
+// end. One thread.
 #pragma once
 
 #include <cstdint>

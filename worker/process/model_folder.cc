@@ -1,10 +1,10 @@
 #include "worker/process/model_folder.h"
 
+#include <xxhash.h>
+
 #include <fstream>
 #include <sstream>
 #include <string>
-
-#include <xxhash.h>
 
 namespace levin {
 namespace {
@@ -12,16 +12,19 @@ namespace {
 uint64_t ConfigHash(const WorkerOptions& options, uint64_t tokenizer_hash) {
   std::ostringstream text;
   text << std::ifstream(options.model + "/config.json").rdbuf();
-  text << '\0' << options.world_size << '\0' << options.dtype << '\0' << options.quantization << '\0'
-       << options.max_num_seqs << '\0' << options.max_num_batched_tokens << '\0' << options.lightning_norm_eps << '\0'
-       << options.device << '\0' << options.eval_job << '\0' << tokenizer_hash;
+  text << '\0' << options.world_size << '\0' << options.dtype << '\0' << options.quantization
+       << '\0' << options.max_num_seqs << '\0' << options.max_num_batched_tokens << '\0'
+       << options.lightning_norm_eps << '\0' << options.device << '\0' << options.eval_job << '\0'
+       << tokenizer_hash;
   const std::string bytes = text.str();
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 Status CheckQuantization(const WorkerOptions& options, const ModelConfig& config) {
   if (config.experts_stored_int8 && options.quantization == "none") {
-    return InvalidArgument("--quantization is none, but the checkpoint's experts are stored as int8: expected experts_int8 or auto");
+    return InvalidArgument(
+        "--quantization is none, but the checkpoint's experts are stored as int8: expected "
+        "experts_int8 or auto");
   }
   return Status::Ok();
 }
@@ -34,13 +37,15 @@ Status CheckDevice(const WorkerOptions& options) {
 }  // namespace
 
 OrExit<ModelFolder> ReadModelFolder(const WorkerOptions& options) {
-  if (Status device = CheckDevice(options); !device.ok()) return ExitWith(ExitCode::kConfig, device);
+  if (Status device = CheckDevice(options); !device.ok())
+    return ExitWith(ExitCode::kConfig, device);
   ModelFolder folder;
   Result<ModelConfig> config = LoadModelConfig(options.model);
   if (!config) return ExitWith(ExitCode::kModel, std::move(config).error());
   folder.config = *std::move(config);
   folder.config.lightning_norm_eps = options.lightning_norm_eps;
-  for (const Status& status : {CheckTensorParallel(folder.config, options.world_size), CheckQuantization(options, folder.config)}) {
+  for (const Status& status : {CheckTensorParallel(folder.config, options.world_size),
+                               CheckQuantization(options, folder.config)}) {
     if (!status.ok()) return ExitWith(ExitCode::kConfig, status);
   }
   Result<TokenizerFacts> tokenizer = DefinedTokens(options.model, folder.config.vocab);

@@ -1,10 +1,10 @@
 #include "worker/process/rank_metrics.h"
 
+#include <xxhash.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <string>
-
-#include <xxhash.h>
 
 #include "worker/process/host_resources.h"
 
@@ -14,9 +14,11 @@ namespace {
 // The same on every rank that is told the same Group address. A label holds no addresses, hence its
 // hash.
 std::string GroupName(const WorkerOptions& options) {
-  const std::string& address = options.rank == 0 && options.leader.empty() ? options.group_listen : options.leader;
+  const std::string& address =
+      options.rank == 0 && options.leader.empty() ? options.group_listen : options.leader;
   char name[9] = {};
-  std::snprintf(name, sizeof name, "%08x", static_cast<uint32_t>(XXH3_64bits(address.data(), address.size())));
+  std::snprintf(name, sizeof name, "%08x",
+                static_cast<uint32_t>(XXH3_64bits(address.data(), address.size())));
   return name;
 }
 

@@ -46,11 +46,13 @@ Status CheckWeightsFit(const WorkerOptions& options, int64_t available_bytes) {
   int64_t bytes = 0;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options.model, error)) {
-    if (entry.path().extension() == ".safetensors") bytes += static_cast<int64_t>(entry.file_size(error));
+    if (entry.path().extension() == ".safetensors")
+      bytes += static_cast<int64_t>(entry.file_size(error));
   }
   if (options.quantization == "experts_int8") bytes /= 2;
   if (available_bytes == 0 || bytes <= available_bytes) return Status::Ok();
-  return ResourceExhausted("the weights of '" + options.model + "' take about " + std::to_string(bytes >> 20) + " MiB, but only " +
+  return ResourceExhausted("the weights of '" + options.model + "' take about " +
+                           std::to_string(bytes >> 20) + " MiB, but only " +
                            std::to_string(available_bytes >> 20) + " MiB of memory are available");
 }
 
@@ -64,7 +66,8 @@ OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFo
   load.quantize_experts_int8 = options.quantization == "experts_int8";
   load.progress = [&](int64_t done, int64_t total) {
     if (progress) progress(done, total);
-    if (const std::optional<std::string> line = lines.Line(done, total)) std::fprintf(stderr, "%s\n", line->c_str());
+    if (const std::optional<std::string> line = lines.Line(done, total))
+      std::fprintf(stderr, "%s\n", line->c_str());
   };
   Result<ModelWeights> weights = LoadWeights(options.model, folder.config, load);
   if (!weights) return ExitFor(ExitCode::kModel, std::move(weights).error());
@@ -72,8 +75,8 @@ OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFo
   return *std::move(weights);
 }
 
-SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder, const PoolFacts& pool,
-                                      uint64_t epoch, int64_t max_model_len,
+SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder,
+                                      const PoolFacts& pool, uint64_t epoch, int64_t max_model_len,
                                       const std::optional<EvalJob>& job) {
   SchedulerOptions steps;
   steps.max_num_seqs = options.max_num_seqs;
@@ -97,8 +100,9 @@ PlanLimits MakePlanLimits(const SchedulerOptions& options) {
           .vocab_size = options.vocab_size};
 }
 
-OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options, const ModelFolder& folder,
-                                                ModelWeights weights, Collective& collective,
+OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options,
+                                                const ModelFolder& folder, ModelWeights weights,
+                                                Collective& collective,
                                                 const SchedulerOptions& steps, int threads) {
   HybridModelOptions model;
   model.activations = options.dtype == "float32" ? DType::kF32 : DType::kBF16;
@@ -114,11 +118,13 @@ OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options, co
 
 Result<int64_t> WarmUp(Network& network, const SchedulerOptions& steps) {
   const int64_t room = steps.blocks * steps.block_tokens;
-  const auto count = static_cast<int32_t>(std::min<int64_t>({steps.block_tokens, steps.step_tokens_max(), room}));
+  const auto count =
+      static_cast<int32_t>(std::min<int64_t>({steps.block_tokens, steps.step_tokens_max(), room}));
   std::vector<float> logits(static_cast<size_t>(network.vocab_size()));
   const auto begin = std::chrono::steady_clock::now();
   RETURN_ERROR_IF(network.Run(WarmUpBatch(count, 0, steps.block_tokens), logits));
-  const auto chunk = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  const auto chunk = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - begin);
   if (count < room) RETURN_ERROR_IF(network.Run(WarmUpBatch(1, count, steps.block_tokens), logits));
   return std::max<int64_t>(chunk.count() / count, 1);
 }

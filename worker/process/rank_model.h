@@ -30,15 +30,16 @@ OrExit<ModelWeights> LoadRankWeights(const WorkerOptions& options, const ModelFo
                                      std::function<void(int64_t, int64_t)> progress);
 
 // max_model_len matters to the leader alone.
-SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder, const PoolFacts& pool,
-                                      uint64_t epoch, int64_t max_model_len,
+SchedulerOptions MakeSchedulerOptions(const WorkerOptions& options, const ModelFolder& folder,
+                                      const PoolFacts& pool, uint64_t epoch, int64_t max_model_len,
                                       const std::optional<EvalJob>& job);
 
 PlanLimits MakePlanLimits(const SchedulerOptions& options);
 
 // Takes all memory of this rank: nothing is allocated later.
-OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options, const ModelFolder& folder,
-                                                ModelWeights weights, Collective& collective,
+OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options,
+                                                const ModelFolder& folder, ModelWeights weights,
+                                                Collective& collective,
                                                 const SchedulerOptions& steps, int threads);
 
 // One chunk and one single token, the same on every rank. Returns the time per token of a chunk,

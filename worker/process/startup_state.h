@@ -14,6 +14,8 @@ struct StartupState {
   std::atomic<int64_t> bytes_done{0}, bytes_total{0};
 };
 
-constexpr std::string_view Name(StartupPhase phase) { return kStartupValues[static_cast<size_t>(phase)]; }
+constexpr std::string_view Name(StartupPhase phase) {
+  return kStartupValues[static_cast<size_t>(phase)];
+}
 
 }  // namespace levin

@@ -23,7 +23,8 @@ Status StepMeter::BeforeRun(const BatchPlan& plan, const StepBatch& batch) {
 
 Status StepMeter::AfterRun(const BatchPlan& plan, const StepBatch& batch) {
   ++steps_;
-  metrics_.collective_wait().Observe(std::chrono::duration<double>(collective_.TakeSpent()).count());
+  metrics_.collective_wait().Observe(
+      std::chrono::duration<double>(collective_.TakeSpent()).count());
   if (!metrics_.leader) return Status::Ok();
   const LeaderFamilies& leader = *metrics_.leader;
   const StepKind kind = KindOf(plan);

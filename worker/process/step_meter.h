@@ -19,7 +19,8 @@ StepKind KindOf(const BatchPlan& plan);
 class StepMeter final : public StepObserver {
  public:
   // All must outlive it.
-  StepMeter(const WorkerMetrics& metrics, TimedCollective& collective, const Clock& clock, int32_t block_tokens)
+  StepMeter(const WorkerMetrics& metrics, TimedCollective& collective, const Clock& clock,
+            int32_t block_tokens)
       : metrics_(metrics), collective_(collective), clock_(clock), block_tokens_(block_tokens) {}
 
   Status BeforeRun(const BatchPlan& plan, const StepBatch& batch) override;

@@ -36,7 +36,8 @@ void Watch::BlockSignals() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-Result<std::unique_ptr<Watch>> Watch::Start(std::function<void()> on_tick, std::function<void(int)> on_signal) {
+Result<std::unique_ptr<Watch>> Watch::Start(std::function<void()> on_tick,
+                                            std::function<void(int)> on_signal) {
   const sigset_t set = EndSignals();
   const int signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   const int stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -47,11 +48,16 @@ Result<std::unique_ptr<Watch>> Watch::Start(std::function<void()> on_tick, std::
     }
     return Error(Internal("signalfd or eventfd: " + why));
   }
-  return std::unique_ptr<Watch>(new Watch(signal_fd, stop_fd, std::move(on_tick), std::move(on_signal)));
+  return std::unique_ptr<Watch>(
+      new Watch(signal_fd, stop_fd, std::move(on_tick), std::move(on_signal)));
 }
 
-Watch::Watch(int signal_fd, int stop_fd, std::function<void()> on_tick, std::function<void(int)> on_signal)
-    : signal_fd_(signal_fd), stop_fd_(stop_fd), on_tick_(std::move(on_tick)), on_signal_(std::move(on_signal)) {
+Watch::Watch(int signal_fd, int stop_fd, std::function<void()> on_tick,
+             std::function<void(int)> on_signal)
+    : signal_fd_(signal_fd),
+      stop_fd_(stop_fd),
+      on_tick_(std::move(on_tick)),
+      on_signal_(std::move(on_signal)) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -76,7 +82,8 @@ void Watch::Run() {
     while (read(signal_fd_, &info, sizeof info) == sizeof info) on_signal_(++signals);
     if (Steady::now() < next) continue;
     on_tick_();
-    next = std::max(next + kTick, Steady::now());  // after a stall: one tick, not all that were missed
+    next =
+        std::max(next + kTick, Steady::now());  // after a stall: one tick, not all that were missed
   }
 }
 

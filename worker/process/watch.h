@@ -16,11 +16,13 @@ class Watch final {
   static void BlockSignals();
 
   // Both run on the watch's thread. `on_signal` is told how often one has come.
-  static Result<std::unique_ptr<Watch>> Start(std::function<void()> on_tick, std::function<void(int)> on_signal);
+  static Result<std::unique_ptr<Watch>> Start(std::function<void()> on_tick,
+                                              std::function<void(int)> on_signal);
   ~Watch();  // stops and joins
 
  private:
-  Watch(int signal_fd, int stop_fd, std::function<void()> on_tick, std::function<void(int)> on_signal);
+  Watch(int signal_fd, int stop_fd, std::function<void()> on_tick,
+        std::function<void(int)> on_signal);
   void Run();
 
   const int signal_fd_, stop_fd_;

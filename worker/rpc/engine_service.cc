@@ -27,7 +27,8 @@ class RefusedSession final : public SessionReactorBase {
 // whoever still holds it, its door closed.
 class SessionReactor final : public SessionReactorBase, public SessionDoor {
  public:
-  SessionReactor(SessionHub& hub, grpc::CallbackServerContext& context) : hub_(hub), context_(context) {}
+  SessionReactor(SessionHub& hub, grpc::CallbackServerContext& context)
+      : hub_(hub), context_(context) {}
 
   // To be called once, after construction.
   void Begin(const std::string& token) {
@@ -44,7 +45,8 @@ class SessionReactor final : public SessionReactorBase, public SessionDoor {
     response_.set_ack(received_.load());
     response_.set_epoch(hub_.epoch());
     ToProto(frame, &response_);
-    if (const auto* capacity = std::get_if<Capacity>(&frame)) step_ = static_cast<uint64_t>(capacity->step);
+    if (const auto* capacity = std::get_if<Capacity>(&frame))
+      step_ = static_cast<uint64_t>(capacity->step);
     response_.set_step(step_);
     SessionReactorBase::StartWrite(&response_);
   }
@@ -58,8 +60,8 @@ class SessionReactor final : public SessionReactorBase, public SessionDoor {
       return;
     }
     if (request_.seq() != received_.load() + 1) {
-      session_->Close(InvalidArgument("Session frame " + std::to_string(request_.seq()) + " came after frame " +
-                                      std::to_string(received_.load())));
+      session_->Close(InvalidArgument("Session frame " + std::to_string(request_.seq()) +
+                                      " came after frame " + std::to_string(received_.load())));
       return;
     }
     received_.store(request_.seq());
@@ -76,25 +78,30 @@ class SessionReactor final : public SessionReactorBase, public SessionDoor {
  private:
   void Handle() {
     switch (request_.frame_case()) {
-      case v1::SessionRequest::kSubmit: return HandleSubmit(request_.submit());
+      case v1::SessionRequest::kSubmit:
+        return HandleSubmit(request_.submit());
       case v1::SessionRequest::kCancel: {
         const v1::Cancel& cancel = request_.cancel();
-        return hub_.OnCancel(*session_, {cancel.ordinal(), cancel.attempt(), ReasonOf(cancel.reason())});
+        return hub_.OnCancel(*session_,
+                             {cancel.ordinal(), cancel.attempt(), ReasonOf(cancel.reason())});
       }
       case v1::SessionRequest::kFinishedSet: {
         Result<OrdinalSet> set = FromProto(request_.finished_set());
         if (!set) return session_->Close(std::move(set).error());
         return hub_.OnFinishedSet(*session_, {set->watermark, std::move(set->live)});
       }
-      case v1::SessionRequest::kHeartbeat: return hub_.OnHeartbeat(*session_);
-      case v1::SessionRequest::FRAME_NOT_SET: return hub_.OnHeartbeat(*session_);  // of a later minor
+      case v1::SessionRequest::kHeartbeat:
+        return hub_.OnHeartbeat(*session_);
+      case v1::SessionRequest::FRAME_NOT_SET:
+        return hub_.OnHeartbeat(*session_);  // of a later minor
     }
   }
 
   void HandleSubmit(const v1::Submit& submit) {
     Result<Generation> generation = FromProto(submit);
     if (!generation) {
-      return hub_.OnBadSubmit(*session_, submit.ordinal(), submit.attempt(), std::move(generation).error());
+      return hub_.OnBadSubmit(*session_, submit.ordinal(), submit.attempt(),
+                              std::move(generation).error());
     }
     hub_.OnSubmit(*session_, *std::move(generation), submit.remaining_ms());
   }
@@ -121,14 +128,16 @@ class EngineServiceImpl final : public EngineService, public v1::Engine::Callbac
   }
 
  private:
-  grpc::ServerUnaryReactor* Handshake(grpc::CallbackServerContext* context, const v1::HandshakeRequest* request,
+  grpc::ServerUnaryReactor* Handshake(grpc::CallbackServerContext* context,
+                                      const v1::HandshakeRequest* request,
                                       v1::HandshakeResponse* response) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    const Result<std::string> token = hub_.Handshake({.protocol_major = request->protocol_major(),
-                                                      .router_id = request->router_id(),
-                                                      .incarnation = request->router_incarnation(),
-                                                      .highest_epoch_seen = request->highest_epoch_seen(),
-                                                      .tokenizer_hash = request->tokenizer_hash()});
+    const Result<std::string> token =
+        hub_.Handshake({.protocol_major = request->protocol_major(),
+                        .router_id = request->router_id(),
+                        .incarnation = request->router_incarnation(),
+                        .highest_epoch_seen = request->highest_epoch_seen(),
+                        .tokenizer_hash = request->tokenizer_hash()});
     if (!token) {
       reactor->Finish(ToGrpc(token.error()));
       return reactor;
@@ -168,7 +177,8 @@ class EngineServiceImpl final : public EngineService, public v1::Engine::Callbac
     const auto& metadata = context->client_metadata();
     const auto found = metadata.find(kSessionMetadataKey);
     if (found == metadata.end()) {
-      return new RefusedSession(Status(Code::kFailedPrecondition, "SESSION_ENDED", "the call has no levin-session metadata"));
+      return new RefusedSession(Status(Code::kFailedPrecondition, "SESSION_ENDED",
+                                       "the call has no levin-session metadata"));
     }
     auto* reactor = new SessionReactor(hub_, *context);
     reactor->Begin(std::string(found->second.data(), found->second.size()));
@@ -176,30 +186,37 @@ class EngineServiceImpl final : public EngineService, public v1::Engine::Callbac
   }
 
   // What this version does not build says so with the reason that routers look for.
-  static Status NotBuilt(const char* method) { return Unimplemented(std::string(method) + " is not built yet"); }
+  static Status NotBuilt(const char* method) {
+    return Unimplemented(std::string(method) + " is not built yet");
+  }
 
   class RefusedUpload final : public grpc::ServerReadReactor<v1::PutPromptRequest> {
    public:
     RefusedUpload() { Finish(ToGrpc(NotBuilt("PutPrompt"))); }
     void OnDone() override { delete this; }
   };
-  grpc::ServerReadReactor<v1::PutPromptRequest>* PutPrompt(grpc::CallbackServerContext*, v1::PutPromptResponse*) override {
+  grpc::ServerReadReactor<v1::PutPromptRequest>* PutPrompt(grpc::CallbackServerContext*,
+                                                           v1::PutPromptResponse*) override {
     return new RefusedUpload();
   }
-  static grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const char* method) {
+  static grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context,
+                                          const char* method) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(ToGrpc(NotBuilt(method)));
     return reactor;
   }
-  grpc::ServerUnaryReactor* GetCapacity(grpc::CallbackServerContext* context, const v1::GetCapacityRequest*,
+  grpc::ServerUnaryReactor* GetCapacity(grpc::CallbackServerContext* context,
+                                        const v1::GetCapacityRequest*,
                                         v1::GetCapacityResponse*) override {
     return Refuse(context, "GetCapacity");
   }
-  grpc::ServerUnaryReactor* Abort(grpc::CallbackServerContext* context, const v1::EngineAbortRequest*,
+  grpc::ServerUnaryReactor* Abort(grpc::CallbackServerContext* context,
+                                  const v1::EngineAbortRequest*,
                                   v1::EngineAbortResponse*) override {
     return Refuse(context, "Abort");
   }
-  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest*, v1::DrainResponse*) override {
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest*,
+                                  v1::DrainResponse*) override {
     return Refuse(context, "Drain");
   }
 
@@ -210,6 +227,8 @@ class EngineServiceImpl final : public EngineService, public v1::Engine::Callbac
 
 }  // namespace
 
-std::unique_ptr<EngineService> MakeEngineService(SessionHub& hub) { return std::make_unique<EngineServiceImpl>(hub); }
+std::unique_ptr<EngineService> MakeEngineService(SessionHub& hub) {
+  return std::make_unique<EngineServiceImpl>(hub);
+}
 
 }  // namespace levin

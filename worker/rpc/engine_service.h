@@ -1,5 +1,5 @@
-// levin.v1.Engine on the leader, over gRPC's callback API. The reactors translate frames and nothing
-// else; leases, queues and order are the SessionHub's.
+// levin.v1.Engine on the leader, over gRPC's callback API. The reactors translate frames and
+// nothing else; leases, queues and order are the SessionHub's.
 #pragma once
 
 #include <memory>

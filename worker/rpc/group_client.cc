@@ -1,9 +1,9 @@
 #include "worker/rpc/group_client.h"
 
-#include <utility>
-
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+
+#include <utility>
 
 #include "common/base/mutex.h"
 #include "common/rpc/grpc_status.h"
@@ -14,9 +14,11 @@
 namespace levin {
 namespace {
 
-class GroupClientImpl final : public GroupClient, private grpc::ClientBidiReactor<v1::JoinRequest, v1::JoinResponse> {
+class GroupClientImpl final : public GroupClient,
+                              private grpc::ClientBidiReactor<v1::JoinRequest, v1::JoinResponse> {
  public:
-  GroupClientImpl(std::shared_ptr<grpc::Channel> channel, const RankHello& hello, LeaderBoard& board)
+  GroupClientImpl(std::shared_ptr<grpc::Channel> channel, const RankHello& hello,
+                  LeaderBoard& board)
       : board_(board), stub_(v1::Group::NewStub(channel)) {
     stub_->async()->Join(&context_, this);
     // Frames are written from threads that are no reactions of this stream.
@@ -138,13 +140,18 @@ class GroupClientImpl final : public GroupClient, private grpc::ClientBidiReacto
     switch (response_.frame_case()) {
       case v1::JoinResponse::kWelcome: {
         const v1::Welcome& welcome = response_.welcome();
-        return board_.OnWelcome({welcome.epoch(), welcome.group_id(), welcome.shared_memory_name()});
+        return board_.OnWelcome(
+            {welcome.epoch(), welcome.group_id(), welcome.shared_memory_name()});
       }
-      case v1::JoinResponse::kPool: return board_.OnPool({response_.pool().slots(), response_.pool().blocks()});
-      case v1::JoinResponse::kPlan: return board_.OnPlan(std::move(*response_.mutable_plan()->mutable_encoded()));
-      case v1::JoinResponse::kShutdown: return board_.OnShutdown();
+      case v1::JoinResponse::kPool:
+        return board_.OnPool({response_.pool().slots(), response_.pool().blocks()});
+      case v1::JoinResponse::kPlan:
+        return board_.OnPlan(std::move(*response_.mutable_plan()->mutable_encoded()));
+      case v1::JoinResponse::kShutdown:
+        return board_.OnShutdown();
       case v1::JoinResponse::kHeartbeat:
-      case v1::JoinResponse::FRAME_NOT_SET: return board_.OnHeartbeat();
+      case v1::JoinResponse::FRAME_NOT_SET:
+        return board_.OnHeartbeat();
     }
   }
 
@@ -158,8 +165,8 @@ class GroupClientImpl final : public GroupClient, private grpc::ClientBidiReacto
   }
 
   void OnDone(const grpc::Status& status) override {
-    const Status why = status.ok() ? Unavailable("the leader ended the Join stream")
-                                   : FromGrpc(status);
+    const Status why =
+        status.ok() ? Unavailable("the leader ended the Join stream") : FromGrpc(status);
     board_.OnBroken(why);
     MutexLock lock(mutex_);
     done_ = true;
@@ -182,12 +189,14 @@ class GroupClientImpl final : public GroupClient, private grpc::ClientBidiReacto
 
 }  // namespace
 
-Result<std::unique_ptr<GroupClient>> JoinGroup(const std::string& address, const RankHello& hello, LeaderBoard& board,
-                                               Duration limit) {
+Result<std::unique_ptr<GroupClient>> JoinGroup(const std::string& address, const RankHello& hello,
+                                               LeaderBoard& board, Duration limit) {
   RETURN_ERROR_IF(CheckAddress(address));
   std::shared_ptr<grpc::Channel> channel = MakeChannel(address);
-  const auto until = std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::milliseconds>(limit);
-  if (!channel->WaitForConnected(until)) return Error(Unavailable("no leader answers at " + address));
+  const auto until = std::chrono::system_clock::now() +
+                     std::chrono::duration_cast<std::chrono::milliseconds>(limit);
+  if (!channel->WaitForConnected(until))
+    return Error(Unavailable("no leader answers at " + address));
   return std::make_unique<GroupClientImpl>(std::move(channel), hello, board);
 }
 

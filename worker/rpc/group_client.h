@@ -26,9 +26,9 @@ class GroupClient : public LeaderLink {
   virtual void Close(TimePoint until) = 0;
 };
 
-// Waits for the leader's port until `limit` is over (kUnavailable), opens the stream and says Hello.
-// A refusal and every later break come out of the board. `board` must outlive the client.
-Result<std::unique_ptr<GroupClient>> JoinGroup(const std::string& address, const RankHello& hello, LeaderBoard& board,
-                                               Duration limit);
+// Waits for the leader's port until `limit` is over (kUnavailable), opens the stream and says
+// Hello. A refusal and every later break come out of the board. `board` must outlive the client.
+Result<std::unique_ptr<GroupClient>> JoinGroup(const std::string& address, const RankHello& hello,
+                                               LeaderBoard& board, Duration limit);
 
 }  // namespace levin

@@ -82,7 +82,9 @@ class JoinReactor final : public JoinReactorBase {
   void OnDone() override {
     if (rank_ > 0) {
       streams_.Leave(rank_, *this,
-                     fault_.ok() ? Unavailable("rank " + std::to_string(rank_) + " is gone: its Join stream broke") : fault_);
+                     fault_.ok() ? Unavailable("rank " + std::to_string(rank_) +
+                                               " is gone: its Join stream broke")
+                                 : fault_);
     }
     delete this;
   }
@@ -93,12 +95,15 @@ class JoinReactor final : public JoinReactorBase {
       return FailedPrecondition("the first frame of Join must be Hello");
     }
     switch (request_.frame_case()) {
-      case v1::JoinRequest::kHello: return HandleHello(FromProto(request_.hello()));
+      case v1::JoinRequest::kHello:
+        return HandleHello(FromProto(request_.hello()));
       case v1::JoinRequest::kProgress:
-        board_.OnProgress(rank_, request_.progress().bytes_done(), request_.progress().bytes_total());
+        board_.OnProgress(rank_, request_.progress().bytes_done(),
+                          request_.progress().bytes_total());
         return Status::Ok();
       case v1::JoinRequest::kLoaded:
-        board_.OnLoaded(rank_, {static_cast<int64_t>(request_.loaded().free_device_bytes()), request_.loaded().weights_digest()});
+        board_.OnLoaded(rank_, {static_cast<int64_t>(request_.loaded().free_device_bytes()),
+                                request_.loaded().weights_digest()});
         return Status::Ok();
       case v1::JoinRequest::kReady:
         board_.OnReady(rank_, static_cast<int64_t>(request_.ready().step_us()));
@@ -108,17 +113,21 @@ class JoinReactor final : public JoinReactorBase {
         return Status::Ok();
       case v1::JoinRequest::kFault: {
         const v1::Fault& fault = request_.fault();
-        return Status(Code::kUnavailable, "rank " + std::to_string(rank_) + " failed in " + fault.operation() + ", step " +
-                                              std::to_string(fault.step()) + ": " + fault.message());
+        return Status(Code::kUnavailable,
+                      "rank " + std::to_string(rank_) + " failed in " + fault.operation() +
+                          ", step " + std::to_string(fault.step()) + ": " + fault.message());
       }
       case v1::JoinRequest::kHeartbeat:
-      case v1::JoinRequest::FRAME_NOT_SET: board_.OnHeartbeat(rank_); return Status::Ok();
+      case v1::JoinRequest::FRAME_NOT_SET:
+        board_.OnHeartbeat(rank_);
+        return Status::Ok();
     }
     return Status::Ok();
   }
 
   Status HandleHello(const RankHello& hello) {
-    if (rank_ != 0) return FailedPrecondition("rank " + std::to_string(rank_) + " said Hello twice");
+    if (rank_ != 0)
+      return FailedPrecondition("rank " + std::to_string(rank_) + " said Hello twice");
     RETURN_IF_ERROR(streams_.Enter(hello.rank, *this, hello));
     rank_ = hello.rank;
     return Status::Ok();
@@ -144,8 +153,8 @@ class JoinReactor final : public JoinReactorBase {
   RankBoard& board_;
   grpc::CallbackServerContext& context_;
   v1::JoinRequest request_;
-  int rank_ = 0;   // reading side only; 0: no Hello yet
-  Status fault_;   // reading side only
+  int rank_ = 0;  // reading side only; 0: no Hello yet
+  Status fault_;  // reading side only
   Mutex mutex_;
   FrameQueue<v1::JoinResponse> queue_ GUARDED_BY(mutex_);
   bool ending_ GUARDED_BY(mutex_) = false;
@@ -153,7 +162,9 @@ class JoinReactor final : public JoinReactorBase {
   Status end_ GUARDED_BY(mutex_);
 };
 
-class GroupServiceImpl final : public GroupService, public v1::Group::CallbackService, private Streams {
+class GroupServiceImpl final : public GroupService,
+                               public v1::Group::CallbackService,
+                               private Streams {
  public:
   explicit GroupServiceImpl(RankBoard& board) : board_(board) {}
 
@@ -211,7 +222,9 @@ class GroupServiceImpl final : public GroupService, public v1::Group::CallbackSe
   }
 
  private:
-  JoinReactorBase* Join(grpc::CallbackServerContext* context) override { return new JoinReactor(*this, board_, *context); }
+  JoinReactorBase* Join(grpc::CallbackServerContext* context) override {
+    return new JoinReactor(*this, board_, *context);
+  }
 
   Status Enter(int rank, JoinReactor& reactor, const RankHello& hello) override {
     MutexLock lock(mutex_);
@@ -245,6 +258,8 @@ class GroupServiceImpl final : public GroupService, public v1::Group::CallbackSe
 
 }  // namespace
 
-std::unique_ptr<GroupService> MakeGroupService(RankBoard& board) { return std::make_unique<GroupServiceImpl>(board); }
+std::unique_ptr<GroupService> MakeGroupService(RankBoard& board) {
+  return std::make_unique<GroupServiceImpl>(board);
+}
 
 }  // namespace levin

@@ -1,9 +1,9 @@
 #include "worker/rpc/rpc_server.h"
 
-#include <utility>
-
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+
+#include <utility>
 
 #include "common/rpc/transport.h"
 
@@ -29,12 +29,15 @@ class RpcServerImpl final : public RpcServer {
     if (std::exchange(down_, true)) return;
     health().Shutdown();  // else a health watcher would hold the server
     listening_.server->Shutdown(std::chrono::system_clock::now() +
-                                std::chrono::duration_cast<std::chrono::microseconds>(until - std::chrono::steady_clock::now()));
+                                std::chrono::duration_cast<std::chrono::microseconds>(
+                                    until - std::chrono::steady_clock::now()));
     listening_.server->Wait();
   }
 
  private:
-  grpc::HealthCheckServiceInterface& health() { return *listening_.server->GetHealthCheckService(); }
+  grpc::HealthCheckServiceInterface& health() {
+    return *listening_.server->GetHealthCheckService();
+  }
 
   ListeningServer listening_;
   bool down_ = false;
@@ -42,7 +45,8 @@ class RpcServerImpl final : public RpcServer {
 
 }  // namespace
 
-Result<std::unique_ptr<RpcServer>> StartRpcServer(const std::string& address, grpc::Service& service) {
+Result<std::unique_ptr<RpcServer>> StartRpcServer(const std::string& address,
+                                                  grpc::Service& service) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

@@ -16,7 +16,7 @@ namespace levin {
 
 class RpcServer {
  public:
-  virtual ~RpcServer() = default;  // Shutdown at once, and waits
+  virtual ~RpcServer() = default;                  // Shutdown at once, and waits
   virtual const std::string& address() const = 0;  // with the real port
   // grpc.health.v1: "" and `service`.
   virtual void SetServing(const std::string& service, bool serving) = 0;
@@ -26,6 +26,7 @@ class RpcServer {
 
 // Binds before it returns; errors of StartServer (PORT_IN_USE). "levin.live" is served from the
 // start, "" and `service` only when SetServing says so. `service` must outlive the server.
-Result<std::unique_ptr<RpcServer>> StartRpcServer(const std::string& address, grpc::Service& service);
+Result<std::unique_ptr<RpcServer>> StartRpcServer(const std::string& address,
+                                                  grpc::Service& service);
 
 }  // namespace levin

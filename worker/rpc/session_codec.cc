@@ -20,7 +20,8 @@ void Put(const TokensFrame& frame, v1::SessionResponse* proto) {
   for (const TokensEvent& run : frame.runs) {
     // A rank is 1 or more exactly where logprobs were asked for.
     const bool with_logprobs = !run.tokens.empty() && run.tokens.front().rank > 0;
-    ToProto(TokenRunView{run.ordinal, run.first_index, run.tokens}, with_logprobs, tokens->add_runs());
+    ToProto(TokenRunView{run.ordinal, run.first_index, run.tokens}, with_logprobs,
+            tokens->add_runs());
   }
 }
 
@@ -34,7 +35,8 @@ void Put(const FinishedEvent& event, v1::SessionResponse* proto) {
 
 void Put(const ErrorEvent& event, v1::SessionResponse* proto) {
   const Code code = event.status.code();
-  const bool blame_group = code == Code::kUnavailable || (code == Code::kInternal && event.status.reason() != "NUMERIC_FAULT");
+  const bool blame_group = code == Code::kUnavailable ||
+                           (code == Code::kInternal && event.status.reason() != "NUMERIC_FAULT");
   v1::EngineError* error = proto->mutable_error();
   ToProto(event.status, event.ordinal, blame_group, error);
   error->set_need_blocks(event.need_blocks);
@@ -48,7 +50,9 @@ void Put(const FreedAckEvent& event, v1::SessionResponse* proto) {
   freed->set_step(event.step);
 }
 
-void Put(const Capacity& capacity, v1::SessionResponse* proto) { ToProto(capacity, proto->mutable_capacity()); }
+void Put(const Capacity& capacity, v1::SessionResponse* proto) {
+  ToProto(capacity, proto->mutable_capacity());
+}
 
 void Put(const HeartbeatFrame& frame, v1::SessionResponse* proto) {
   v1::LeaderHeartbeat* heartbeat = proto->mutable_heartbeat();
@@ -73,9 +77,12 @@ void ToProto(const OutFrame& frame, v1::SessionResponse* proto) {
 
 FinishReason ReasonOf(v1::CancelReason reason) {
   switch (reason) {
-    case v1::CANCEL_REASON_STOP_STRING: return FinishReason::kStop;
-    case v1::CANCEL_REASON_DEADLINE: return FinishReason::kDeadline;
-    default: return FinishReason::kCancelled;
+    case v1::CANCEL_REASON_STOP_STRING:
+      return FinishReason::kStop;
+    case v1::CANCEL_REASON_DEADLINE:
+      return FinishReason::kDeadline;
+    default:
+      return FinishReason::kCancelled;
   }
 }
 

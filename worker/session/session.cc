@@ -13,8 +13,9 @@ void Session::Send(std::vector<decltype(RouterEvent::what)> events) {
   WriteNext();
   if (queue_.bytes() > kSessionBacklogBytesMax) {
     CloseLocked(Status(Code::kResourceExhausted, "SLOW_ROUTER",
-                       "the router reads too slowly: " + std::to_string(queue_.bytes()) + " bytes wait, at most " +
-                           std::to_string(kSessionBacklogBytesMax) + " may"));
+                       "the router reads too slowly: " + std::to_string(queue_.bytes()) +
+                           " bytes wait, at most " + std::to_string(kSessionBacklogBytesMax) +
+                           " may"));
   }
 }
 
@@ -66,7 +67,8 @@ void Session::Tick() {
   if (!writing_ || door_ == nullptr) return;
   const TimePoint now = clock_.Now();
   const bool stuck = now - write_began_ > kWriteStuck;
-  if (stuck || (closing_ && now - close_began_ > kCloseStuck && now - write_began_ > kCloseStuck)) door_->Cancel();
+  if (stuck || (closing_ && now - close_began_ > kCloseStuck && now - write_began_ > kCloseStuck))
+    door_->Cancel();
 }
 
 bool Session::ended_by_peer() const {

@@ -9,7 +9,8 @@
 namespace levin {
 namespace {
 
-constexpr int64_t kRemainingMsMax = int64_t{1} << 40;  // a sum with the clock stays far from overflow
+constexpr int64_t kRemainingMsMax = int64_t{1}
+                                    << 40;  // a sum with the clock stays far from overflow
 
 // 128 bits from the system and the epoch: nobody guesses another router's token.
 std::string MakeToken(uint64_t epoch) {
@@ -21,7 +22,9 @@ std::string MakeToken(uint64_t epoch) {
 
 Status EpochOver() { return {Code::kUnavailable, "EPOCH_ENDED", "this group's epoch has ended"}; }
 
-Status Draining() { return {Code::kUnavailable, "DRAINING", "the group is draining and takes no new work"}; }
+Status Draining() {
+  return {Code::kUnavailable, "DRAINING", "the group is draining and takes no new work"};
+}
 
 }  // namespace
 
@@ -47,13 +50,15 @@ Status SessionHub::CheckHello(const RouterHello& hello) {
       higher_epoch_ = std::max(higher_epoch_, hello.highest_epoch_seen);
     }
     return {Code::kFailedPrecondition, "EPOCH_MISMATCH",
-            "the router has seen epoch " + std::to_string(hello.highest_epoch_seen) + ", this group is at " +
-                std::to_string(options_.epoch)};
+            "the router has seen epoch " + std::to_string(hello.highest_epoch_seen) +
+                ", this group is at " + std::to_string(options_.epoch)};
   }
-  if (hello.tokenizer_hash != 0 && options_.tokenizer_hash != 0 && hello.tokenizer_hash != options_.tokenizer_hash) {
+  if (hello.tokenizer_hash != 0 && options_.tokenizer_hash != 0 &&
+      hello.tokenizer_hash != options_.tokenizer_hash) {
     return {Code::kFailedPrecondition, "TOKENIZER_MISMATCH",
-            "router and group have different tokenizer.json files: hash " + std::to_string(hello.tokenizer_hash) +
-                " there, " + std::to_string(options_.tokenizer_hash) + " here"};
+            "router and group have different tokenizer.json files: hash " +
+                std::to_string(hello.tokenizer_hash) + " there, " +
+                std::to_string(options_.tokenizer_hash) + " here"};
   }
   if (!ready_) return {Code::kUnavailable, "MODEL_LOADING", "the group is loading its model"};
   return Status::Ok();
@@ -72,7 +77,8 @@ Result<std::string> SessionHub::Handshake(const RouterHello& hello) {
     replaced = router;
   }
   if (replaced != 0) {
-    EndLease(replaced, Status(Code::kFailedPrecondition, "SESSION_ENDED", "a newer incarnation of this router came"));
+    EndLease(replaced, Status(Code::kFailedPrecondition, "SESSION_ENDED",
+                              "a newer incarnation of this router came"));
   }
   if (leases_.size() >= options_.routers_max) {
     return Error(Status(Code::kResourceExhausted, "QUEUE_FULL",
@@ -89,14 +95,17 @@ Result<std::string> SessionHub::Handshake(const RouterHello& hello) {
 Result<std::shared_ptr<Session>> SessionHub::Open(const std::string& token, SessionDoor& door) {
   MutexLock lock(mutex_);
   if (epoch_over_) return Error(EpochOver());
-  const auto found = std::find_if(leases_.begin(), leases_.end(),
-                                  [&token](const auto& entry) { return entry.second.token == token; });
+  const auto found = std::find_if(leases_.begin(), leases_.end(), [&token](const auto& entry) {
+    return entry.second.token == token;
+  });
   if (found == leases_.end()) {
-    return Error(Status(Code::kFailedPrecondition, "SESSION_ENDED", "no lease has this Session token: Handshake again"));
+    return Error(Status(Code::kFailedPrecondition, "SESSION_ENDED",
+                        "no lease has this Session token: Handshake again"));
   }
   Lease& lease = found->second;
   if (lease.session != nullptr) {
-    lease.session->Close(Status(Code::kAborted, "SESSION_ENDED", "the router opened another Session"));
+    lease.session->Close(
+        Status(Code::kAborted, "SESSION_ENDED", "the router opened another Session"));
   }
   lease.session = std::make_shared<Session>(found->first, door, clock_);
   lease.heard = clock_.Now();
@@ -126,12 +135,14 @@ void SessionHub::OnSubmit(Session& session, Generation generation, int64_t remai
   if (draining_) return Refuse(session, ordinal, attempt, Draining());
   if (generation.prompt.size() > static_cast<size_t>(kPromptInlineIdsMax)) {
     return Refuse(session, ordinal, attempt,
-                  InvalidArgument("submit: the prompt has " + std::to_string(generation.prompt.size()) +
-                                  " ids, at most " + std::to_string(kPromptInlineIdsMax) + " may come inline"));
+                  InvalidArgument("submit: the prompt has " +
+                                  std::to_string(generation.prompt.size()) + " ids, at most " +
+                                  std::to_string(kPromptInlineIdsMax) + " may come inline"));
   }
   if (!inbox_.TryPush({session.router(), SubmitCommand{std::move(generation)}})) {
     return Refuse(session, ordinal, attempt,
-                  Status(Code::kResourceExhausted, "QUEUE_FULL", "the engine's inbox is full").WithRetryAfterMs(1000));
+                  Status(Code::kResourceExhausted, "QUEUE_FULL", "the engine's inbox is full")
+                      .WithRetryAfterMs(1000));
   }
   lease->live[ordinal] = attempt;
   lease->waiting.insert(ordinal);
@@ -144,7 +155,8 @@ void SessionHub::OnBadSubmit(Session& session, uint64_t ordinal, uint32_t attemp
 
 void SessionHub::Refuse(Session& session, uint64_t ordinal, uint32_t attempt, Status status) {
   std::vector<decltype(RouterEvent::what)> events;
-  events.emplace_back(ErrorEvent{.ordinal = ordinal, .attempt = attempt, .status = std::move(status)});
+  events.emplace_back(
+      ErrorEvent{.ordinal = ordinal, .attempt = attempt, .status = std::move(status)});
   session.Send(std::move(events));
 }
 
@@ -202,7 +214,8 @@ void SessionHub::Tick() {
     SendCapacity(lease);
   }
   for (const uint32_t router : expired) {
-    EndLease(router, Status(Code::kFailedPrecondition, "SESSION_ENDED", "the router's lease ran out"));
+    EndLease(router,
+             Status(Code::kFailedPrecondition, "SESSION_ENDED", "the router's lease ran out"));
   }
   for (const std::shared_ptr<Session>& session : open_) session->Tick();
 }
@@ -212,7 +225,8 @@ void SessionHub::SendCapacity(Lease& lease) {
   Capacity capacity = capacity_;
   capacity.draining = draining_;
   capacity.suspect = suspect_;
-  capacity.submit_window = std::max<int64_t>(0, kSubmitWindow - static_cast<int64_t>(lease.waiting.size()));
+  capacity.submit_window =
+      std::max<int64_t>(0, kSubmitWindow - static_cast<int64_t>(lease.waiting.size()));
   lease.session->SendLevel(capacity);
 }
 
@@ -240,7 +254,8 @@ void SessionHub::CancelAll() {
 }
 
 void SessionHub::CloseWhenDrained() {
-  const bool idle = std::all_of(leases_.begin(), leases_.end(), [](const auto& entry) { return entry.second.live.empty(); });
+  const bool idle = std::all_of(leases_.begin(), leases_.end(),
+                                [](const auto& entry) { return entry.second.live.empty(); });
   if (draining_ && idle) inbox_.Close();
 }
 

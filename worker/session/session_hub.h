@@ -50,13 +50,15 @@ class SessionHub final : public Outbox {
 
   // Opens the Session of a token; one that is open already is closed. SESSION_ENDED: unknown token,
   // Handshake again.
-  Result<std::shared_ptr<Session>> Open(const std::string& token, SessionDoor& door) EXCLUDES(mutex_);
+  Result<std::shared_ptr<Session>> Open(const std::string& token, SessionDoor& door)
+      EXCLUDES(mutex_);
 
-  // Frames of a Session, in their order. Each renews the lease. remaining_ms (0: none): what was left
-  // of the deadline when the router sent it; the earlier of both by our own clock counts, so that no
-  // difference of clocks extends a life.
+  // Frames of a Session, in their order. Each renews the lease. remaining_ms (0: none): what was
+  // left of the deadline when the router sent it; the earlier of both by our own clock counts, so
+  // that no difference of clocks extends a life.
   void OnSubmit(Session& session, Generation generation, int64_t remaining_ms) EXCLUDES(mutex_);
-  void OnBadSubmit(Session& session, uint64_t ordinal, uint32_t attempt, Status status) EXCLUDES(mutex_);
+  void OnBadSubmit(Session& session, uint64_t ordinal, uint32_t attempt, Status status)
+      EXCLUDES(mutex_);
   void OnCancel(Session& session, CancelCommand cancel) EXCLUDES(mutex_);
   void OnFinishedSet(Session& session, FinishedSetCommand finished) EXCLUDES(mutex_);
   void OnHeartbeat(Session& session) EXCLUDES(mutex_);
@@ -71,8 +73,8 @@ class SessionHub final : public Outbox {
   void StartDrain() EXCLUDES(mutex_);
   void CancelAll() EXCLUDES(mutex_);
 
-  // A rank is silent, or all are heard again: Capacity says so, at once when it changes. Submits that
-  // are under way are taken all the same.
+  // A rank is silent, or all are heard again: Capacity says so, at once when it changes. Submits
+  // that are under way are taken all the same.
   void SetSuspect(bool suspect) EXCLUDES(mutex_);
 
   // Says EpochEnd on every Session and closes it; drops everything after.

@@ -39,7 +39,8 @@ void SessionQueue::Push(decltype(RouterEvent::what) event) {
     pending_.freed = std::move(*freed);
     return;
   }
-  if (auto* accepted = std::get_if<AcceptedEvent>(&event)) pending_.accepted.emplace_back(*accepted);
+  if (auto* accepted = std::get_if<AcceptedEvent>(&event))
+    pending_.accepted.emplace_back(*accepted);
   if (auto* finished = std::get_if<FinishedEvent>(&event)) pending_.ended.emplace_back(*finished);
   if (auto* error = std::get_if<ErrorEvent>(&event)) pending_.ended.emplace_back(std::move(*error));
   const bool accepted = std::holds_alternative<AcceptedEvent>(event);
@@ -49,7 +50,8 @@ void SessionQueue::Push(decltype(RouterEvent::what) event) {
 void SessionQueue::Add(TokensEvent event) {
   pending_.token_bytes += BytesOf(event);
   bytes_ += BytesOf(event);
-  const auto [known, first] = pending_.run_of.try_emplace(event.ordinal, pending_.tokens.runs.size());
+  const auto [known, first] =
+      pending_.run_of.try_emplace(event.ordinal, pending_.tokens.runs.size());
   if (first) {
     pending_.tokens.runs.push_back(std::move(event));
     return;

@@ -33,7 +33,7 @@ class SessionQueue final {
     TokensFrame tokens;
     size_t token_bytes = 0;
     std::unordered_map<uint64_t, size_t> run_of;  // ordinal -> index in tokens.runs
-    std::deque<OutFrame> ended;  // Finished and Error
+    std::deque<OutFrame> ended;                   // Finished and Error
     std::optional<FreedAckEvent> freed;
     std::optional<Capacity> capacity;
     std::optional<HeartbeatFrame> heartbeat;

@@ -90,9 +90,8 @@ Status BlockReader::Read(const RegularFile& file, const ReadPiece& piece) {
   if (staging_.bytes() < piece.bytes) {
     ASSIGN_OR_RETURN_STATUS(staging_, Buffer::Allocate(piece.bytes));
   }
-  RETURN_IF_ERROR(
-      SafetensorsFile::ReadFrom(file, *piece.tensor, piece.offset,
-                                {staging_.data(), static_cast<size_t>(piece.bytes)}));
+  RETURN_IF_ERROR(SafetensorsFile::ReadFrom(file, *piece.tensor, piece.offset,
+                                            {staging_.data(), static_cast<size_t>(piece.bytes)}));
   for (int64_t i = 0; i < rows; ++i) {
     RETURN_IF_ERROR(ConvertRow(*piece.tensor, block, i, staging_.data() + i * row_bytes));
   }

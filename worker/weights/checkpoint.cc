@@ -92,8 +92,8 @@ Result<Checkpoint> Checkpoint::Open(const std::filesystem::path& model_dir) {
   }
   Result<SafetensorsFile> only = SafetensorsFile::Open(model_dir / kSingleFile);
   if (!only && only.error().code() == Code::kNotFound) {
-    return Error(NotFound("'" + model_dir.string() + "' has neither " + kIndexFile + " nor " +
-                          kSingleFile));
+    return Error(
+        NotFound("'" + model_dir.string() + "' has neither " + kIndexFile + " nor " + kSingleFile));
   }
   if (!only) return Error(std::move(only).error());
   std::vector<SafetensorsFile> files;

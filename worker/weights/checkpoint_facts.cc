@@ -41,9 +41,8 @@ Result<CheckpointFacts> FromHeaders(const std::filesystem::path& model_dir,
 }
 
 Result<CheckpointFacts> FromIndex(const SafetensorsIndex& index, const ModelConfig& config) {
-  const std::vector<NeededTensor> needed = NeededTensors(config, [&](std::string_view name) {
-    return index.shards.contains(std::string(name));
-  });
+  const std::vector<NeededTensor> needed = NeededTensors(
+      config, [&](std::string_view name) { return index.shards.contains(std::string(name)); });
   std::vector<std::string_view> given;
   std::set<std::string_view> files;
   for (const auto& [tensor, file] : index.shards) {

@@ -95,7 +95,8 @@ class Loader final {
     // The disk works on what comes when every thread has had its turn.
     if (index + ahead_ < work_.pieces().size()) {
       const ReadPiece& later = work_.pieces()[index + ahead_];
-      if (later.file == open_) data_->WillRead(later.tensor->data_begin + later.offset, later.bytes);
+      if (later.file == open_)
+        data_->WillRead(later.tensor->data_begin + later.offset, later.bytes);
     }
     RETURN_IF_ERROR(reader_.Read(*data_, piece));
     work_.Done(piece.bytes, DigestOf(piece));

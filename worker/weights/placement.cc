@@ -138,8 +138,8 @@ Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank,
     if (view.shape.rank() == 0 || !status.ok()) return;
     Result<Buffer> buffer = Buffer::AllocateUnset(view.bytes());
     if (!buffer) {
-      status = std::move(buffer).error().Annotate(
-          "weights, after " + std::to_string(weights.bytes) + " bytes of them");
+      status = std::move(buffer).error().Annotate("weights, after " +
+                                                  std::to_string(weights.bytes) + " bytes of them");
       return;
     }
     view.data = buffer->data();

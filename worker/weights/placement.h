@@ -20,7 +20,8 @@ struct WeightBlock {
   float* scales = nullptr;  // [rows]: bf16 rows become int8 with these scales; null: as stored
 };
 
-// Memory for the weights of one rank, every view in its place, contents unset. kResourceExhausted when memory is short.
+// Memory for the weights of one rank, every view in its place, contents unset. kResourceExhausted
+// when memory is short.
 Result<ModelWeights> AllocateWeights(const ModelConfig& config, RankShare rank,
                                      ExpertFormat experts);
 

@@ -60,9 +60,8 @@ void Cut(const SafetensorsFile& file, const StoredTensor& tensor, const WeightBl
 }  // namespace
 
 std::vector<ReadPiece> PlanReads(const Checkpoint& checkpoint,
-                                 const std::vector<NeededTensor>& needed,
-                                 const ModelConfig& config, RankShare rank,
-                                 const ModelWeights& weights) {
+                                 const std::vector<NeededTensor>& needed, const ModelConfig& config,
+                                 RankShare rank, const ModelWeights& weights) {
   const Positions positions(weights);
   const NeededByName by_name = ByName(needed);
   std::vector<ReadPiece> pieces;

@@ -17,8 +17,9 @@ struct ReadPiece {
   const StoredTensor* tensor = nullptr;
   int64_t offset = 0;  // in the tensor's data
   int64_t bytes = 0;
-  WeightBlock block;     // `to` and `scales` begin at the piece's first row
-  int64_t position = 0;  // of `to` among all bytes of the rank's weights: the same in every spelling
+  WeightBlock block;  // `to` and `scales` begin at the piece's first row
+  int64_t position =
+      0;  // of `to` among all bytes of the rank's weights: the same in every spelling
   bool digested = true;  // not so for stored scales: quantising makes them without a piece
 };
 
@@ -29,8 +30,7 @@ inline constexpr int64_t kPieceBytes = int64_t{4} << 20;
 // By file, in the order in which the tensors lie there; every byte once. Needs memory in `weights`;
 // checkpoint and needed tensors were checked against each other.
 std::vector<ReadPiece> PlanReads(const Checkpoint& checkpoint,
-                                 const std::vector<NeededTensor>& needed,
-                                 const ModelConfig& config, RankShare rank,
-                                 const ModelWeights& weights);
+                                 const std::vector<NeededTensor>& needed, const ModelConfig& config,
+                                 RankShare rank, const ModelWeights& weights);
 
 }  // namespace levin

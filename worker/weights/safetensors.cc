@@ -71,11 +71,10 @@ const StoredTensor* SafetensorsFile::Find(std::string_view name) const {
 Result<RegularFile> SafetensorsFile::OpenData() const {
   ASSIGN_OR_RETURN(RegularFile file, RegularFile::Open(path_));
   if (file.identity() == identity_) return file;
-  return Error(DataLoss("'" + path_.string() + "' changed after its header was checked: it has " +
-                        std::to_string(file.size()) + " bytes, had " +
-                        std::to_string(identity_.size) +
-                        (file.size() == identity_.size ? " too but is another file or was written"
-                                                       : "")));
+  return Error(
+      DataLoss("'" + path_.string() + "' changed after its header was checked: it has " +
+               std::to_string(file.size()) + " bytes, had " + std::to_string(identity_.size) +
+               (file.size() == identity_.size ? " too but is another file or was written" : "")));
 }
 
 Status SafetensorsFile::ReadFrom(const RegularFile& file, const StoredTensor& tensor,

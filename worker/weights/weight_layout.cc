@@ -68,10 +68,9 @@ ModelWeights LayOutWeights(const ModelConfig& config, RankShare rank, ExpertForm
 WeightBytes WeightBytesOf(const ModelConfig& config, RankShare rank, ExpertFormat experts) {
   WeightBytes bytes;
   const ModelWeights weights = LayOutWeights(config, rank, experts);
-  VisitWeights(weights,
-               [&](std::string_view, int64_t WeightBytes::*kind, const TensorView& view) {
-                 bytes.*kind += view.bytes();
-               });
+  VisitWeights(weights, [&](std::string_view, int64_t WeightBytes::*kind, const TensorView& view) {
+    bytes.*kind += view.bytes();
+  });
   return bytes;
 }
 

@@ -27,14 +27,14 @@ uint64_t Chain(uint64_t seed, const void* data, int64_t bytes) {
 // pieces: a few bytes of the whole.
 uint64_t DigestOf(const ModelWeights& weights, uint64_t pieces) {
   uint64_t digest = pieces;
-  VisitWeights(weights, [&](std::string_view name, int64_t WeightBytes::*kind,
-                            const TensorView& view) {
-    const int64_t facts[] = {static_cast<int64_t>(view.dtype), view.shape.rank(), view.elements(),
-                             view.shape.row_elements()};
-    digest = Chain(digest, name.data(), static_cast<int64_t>(name.size()));
-    digest = Chain(digest, facts, sizeof facts);
-    if (kind == &WeightBytes::scales) digest = Chain(digest, view.data, view.bytes());
-  });
+  VisitWeights(weights,
+               [&](std::string_view name, int64_t WeightBytes::*kind, const TensorView& view) {
+                 const int64_t facts[] = {static_cast<int64_t>(view.dtype), view.shape.rank(),
+                                          view.elements(), view.shape.row_elements()};
+                 digest = Chain(digest, name.data(), static_cast<int64_t>(name.size()));
+                 digest = Chain(digest, facts, sizeof facts);
+                 if (kind == &WeightBytes::scales) digest = Chain(digest, view.data, view.bytes());
+               });
   return digest;
 }
 

@@ -25,9 +25,9 @@ struct LoadOptions {
 // row's scale needs whole rows, those in bounded pieces. Every byte is read at most once.
 // Given and needed names must match as sets (rotary inv_freq and the native decay buffers are
 // ignored); names of model.md 6.1 and 6.4, stored int8 included. All headers are checked before the
-// first weight is read or allocated. At most `threads` files are open at once, and beyond the weights
-// themselves at most a few MiB (or one row) a thread are held: never a bf16 expert beside its int8
-// form. Errors name file and tensor, what was found and what expected.
+// first weight is read or allocated. At most `threads` files are open at once, and beyond the
+// weights themselves at most a few MiB (or one row) a thread are held: never a bf16 expert beside
+// its int8 form. Errors name file and tensor, what was found and what expected.
 Result<ModelWeights> LoadWeights(const std::filesystem::path& model_dir, const ModelConfig& config,
                                  const LoadOptions& options);
 

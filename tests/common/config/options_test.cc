@@ -33,7 +33,8 @@ TEST(OptionsTest, ReadsTheFlagsOfServe) {
 }
 
 TEST(OptionsTest, TakesUnderscoresAndTheShortNamesOfOtherEngines) {
-  auto parsed = Serve("--model", "m", "-tp", "2", "--max_model_len", "4096", "--max-running-requests", "7");
+  auto parsed =
+      Serve("--model", "m", "-tp", "2", "--max_model_len", "4096", "--max-running-requests", "7");
   ASSERT_TRUE(parsed) << parsed.error().message();
   EXPECT_EQ(parsed->options.worker.world_size, 2);
   EXPECT_EQ(parsed->options.worker.max_model_len, 4096);
@@ -41,8 +42,8 @@ TEST(OptionsTest, TakesUnderscoresAndTheShortNamesOfOtherEngines) {
 }
 
 TEST(OptionsTest, PublishedLaunchLinesParse) {
-  auto parsed = Serve("MiniMaxAI/MiniMax-M1-40k", "--trust-remote-code", "--quantization", "experts_int8",
-                      "--dtype", "bfloat16");
+  auto parsed = Serve("MiniMaxAI/MiniMax-M1-40k", "--trust-remote-code", "--quantization",
+                      "experts_int8", "--dtype", "bfloat16");
   ASSERT_TRUE(parsed) << parsed.error().message();
   EXPECT_EQ(parsed->options.worker.quantization, "experts_int8");
 }

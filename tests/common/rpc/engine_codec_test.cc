@@ -1,8 +1,8 @@
 #include "common/rpc/engine_codec.h"
 
-#include <limits>
-
 #include <gtest/gtest.h>
+
+#include <limits>
 
 namespace levin {
 namespace {
@@ -15,10 +15,20 @@ Generation Full() {
   g.prompt = {1, 5, 200'063};
   g.max_new_tokens = 40;
   g.deadline_unix_ms = 1'700'000'000'123;
-  g.sampling = {.temperature = 0.7f, .top_p = 0.9f, .top_k = 40, .min_p = 0.05f, .repetition_penalty = 1.1f,
-                .frequency_penalty = -0.5f, .presence_penalty = 0.25f, .seed = 0xdeadbeefcafef00d,
-                .logit_bias = {{3, -100.0f}, {9, 1.5f}}, .allowed_ids = {1, 2, 3}, .bad_sequences = {{4}, {5, 6}},
-                .stop_ids = {2}, .min_tokens = 3, .logprobs = 0};
+  g.sampling = {.temperature = 0.7f,
+                .top_p = 0.9f,
+                .top_k = 40,
+                .min_p = 0.05f,
+                .repetition_penalty = 1.1f,
+                .frequency_penalty = -0.5f,
+                .presence_penalty = 0.25f,
+                .seed = 0xdeadbeefcafef00d,
+                .logit_bias = {{3, -100.0f}, {9, 1.5f}},
+                .allowed_ids = {1, 2, 3},
+                .bad_sequences = {{4}, {5, 6}},
+                .stop_ids = {2},
+                .min_tokens = 3,
+                .logprobs = 0};
   return g;
 }
 
@@ -75,10 +85,13 @@ TEST(EngineCodec, BrokenSubmitsAreRefused) {
   expect_refused(Code::kInvalidArgument, [](v1::Submit& s) { s.set_ordinal(0); });
   expect_refused(Code::kInvalidArgument, [](v1::Submit& s) { s.set_request_id("short"); });
   expect_refused(Code::kInvalidArgument, [](v1::Submit& s) { s.set_max_new_tokens(-1); });
-  expect_refused(Code::kInvalidArgument, [](v1::Submit& s) { s.set_max_new_tokens(int64_t{1} << 31); });
+  expect_refused(Code::kInvalidArgument,
+                 [](v1::Submit& s) { s.set_max_new_tokens(int64_t{1} << 31); });
   expect_refused(Code::kInvalidArgument, [](v1::Submit& s) { s.set_prompt_ids(0, 0x80000000u); });
-  expect_refused(Code::kInvalidArgument, [](v1::Submit& s) { s.mutable_sampling()->add_bias_ids(1); });
-  expect_refused(Code::kInvalidArgument, [](v1::Submit& s) { s.mutable_sampling()->set_logprobs(~0u); });
+  expect_refused(Code::kInvalidArgument,
+                 [](v1::Submit& s) { s.mutable_sampling()->add_bias_ids(1); });
+  expect_refused(Code::kInvalidArgument,
+                 [](v1::Submit& s) { s.mutable_sampling()->set_logprobs(~0u); });
   expect_refused(Code::kInvalidArgument, [](v1::Submit& s) {
     s.mutable_sampling()->set_temperature(std::numeric_limits<float>::quiet_NaN());
   });
@@ -89,8 +102,9 @@ TEST(EngineCodec, BrokenSubmitsAreRefused) {
 }
 
 TEST(EngineCodec, TokensComeBackWithTheirLogprobs) {
-  const std::vector<SampledToken> tokens = {{.token = 5, .logprob = -0.5f, .rank = 1, .top = {{5, -0.5f}, {6, -1.0f}}},
-                                            {.token = 9, .logprob = -2.0f, .rank = 3, .top = {}}};
+  const std::vector<SampledToken> tokens = {
+      {.token = 5, .logprob = -0.5f, .rank = 1, .top = {{5, -0.5f}, {6, -1.0f}}},
+      {.token = 9, .logprob = -2.0f, .rank = 3, .top = {}}};
   v1::TokenRun run;
   ToProto(TokenRunView{.ordinal = 3, .first_index = 11, .tokens = tokens}, true, &run);
   EXPECT_EQ(run.ordinal(), 3u);
@@ -106,8 +120,10 @@ TEST(EngineCodec, TokensComeBackWithTheirLogprobs) {
 }
 
 TEST(EngineCodec, RunsOfOneGenerationMerge) {
-  const std::vector<SampledToken> first = {{.token = 5, .logprob = -1, .rank = 1, .top = {{5, -1.0f}}}};
-  const std::vector<SampledToken> second = {{.token = 6, .logprob = -2, .rank = 2, .top = {}}, {.token = 7, .logprob = -3, .rank = 1, .top = {}}};
+  const std::vector<SampledToken> first = {
+      {.token = 5, .logprob = -1, .rank = 1, .top = {{5, -1.0f}}}};
+  const std::vector<SampledToken> second = {{.token = 6, .logprob = -2, .rank = 2, .top = {}},
+                                            {.token = 7, .logprob = -3, .rank = 1, .top = {}}};
   v1::TokenRun run, more;
   ToProto(TokenRunView{.ordinal = 1, .first_index = 4, .tokens = first}, true, &run);
   ToProto(TokenRunView{.ordinal = 1, .first_index = 5, .tokens = second}, true, &more);
@@ -159,7 +175,8 @@ TEST(EngineCodec, OrdinalSetsThatDoNotRiseOrOverflowAreRefused) {
 
 TEST(EngineCodec, ErrorsCarryReasonRetryAndBlame) {
   v1::EngineError proto;
-  ToProto(Status(Code::kResourceExhausted, "QUEUE_FULL", "16 wait").WithRetryAfterMs(250), 9, true, &proto);
+  ToProto(Status(Code::kResourceExhausted, "QUEUE_FULL", "16 wait").WithRetryAfterMs(250), 9, true,
+          &proto);
   EXPECT_EQ(proto.ordinal(), 9u);
   EXPECT_EQ(proto.retry(), v1::RETRY_CLASS_LATER);
   EXPECT_TRUE(proto.blame_group());
@@ -171,9 +188,19 @@ TEST(EngineCodec, ErrorsCarryReasonRetryAndBlame) {
 }
 
 TEST(EngineCodec, CapacityAndUsageComeBack) {
-  const Capacity sent{.total_blocks = 9, .free_blocks = 4, .reserved_blocks = 5, .total_slots = 3, .free_slots = 1,
-                      .bytes_per_block = 100, .bytes_per_slot = 200, .running = 2, .waiting = 6,
-                      .prefill_backlog_tokens = 77, .submit_window = 10, .step = 12, .draining = true,
+  const Capacity sent{.total_blocks = 9,
+                      .free_blocks = 4,
+                      .reserved_blocks = 5,
+                      .total_slots = 3,
+                      .free_slots = 1,
+                      .bytes_per_block = 100,
+                      .bytes_per_slot = 200,
+                      .running = 2,
+                      .waiting = 6,
+                      .prefill_backlog_tokens = 77,
+                      .submit_window = 10,
+                      .step = 12,
+                      .draining = true,
                       .suspect = true};
   v1::Capacity proto;
   v1::Geometry geometry;
@@ -191,14 +218,21 @@ TEST(EngineCodec, CapacityAndUsageComeBack) {
   ToProto(Capacity{}, &proto);
   EXPECT_FALSE(FromProto(proto, geometry).suspect);
   v1::EngineUsage usage;
-  ToProto(Usage{.prompt_tokens = 1, .cached_tokens = 2, .output_tokens = 3, .queue_us = 4, .prefill_us = 5, .decode_us = 6}, &usage);
+  ToProto(Usage{.prompt_tokens = 1,
+                .cached_tokens = 2,
+                .output_tokens = 3,
+                .queue_us = 4,
+                .prefill_us = 5,
+                .decode_us = 6},
+          &usage);
   EXPECT_EQ(FromProto(usage).decode_us, 6);
   EXPECT_EQ(FromProto(usage).output_tokens, 3);
 }
 
 TEST(EngineCodec, EveryFinishReasonComesBack) {
-  for (const FinishReason reason : {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled,
-                                    FinishReason::kDeadline, FinishReason::kError}) {
+  for (const FinishReason reason :
+       {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled,
+        FinishReason::kDeadline, FinishReason::kError}) {
     EXPECT_EQ(FromProto(ToProto(reason)), reason);
   }
 }

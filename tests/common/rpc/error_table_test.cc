@@ -1,8 +1,8 @@
 #include "common/base/error_table.h"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace levin {
 namespace {
@@ -11,7 +11,8 @@ TEST(ErrorTable, NamesEachReasonOnceInUpperSnake) {
   std::set<std::string_view> seen;
   for (const ErrorRow& row : kErrorTable) {
     EXPECT_TRUE(seen.insert(row.reason).second) << row.reason;
-    EXPECT_EQ(row.reason.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), std::string_view::npos) << row.reason;
+    EXPECT_EQ(row.reason.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), std::string_view::npos)
+        << row.reason;
     EXPECT_LE(row.reason.size(), 63u) << row.reason;
   }
 }

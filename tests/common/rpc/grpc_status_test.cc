@@ -41,13 +41,16 @@ TEST(GrpcStatus, DetailsAreGoogleRpcStatusInWireFormat) {
 }
 
 TEST(GrpcStatus, BrokenDetailsAreNoDetails) {
-  const std::string whole = ToGrpc(Status(Code::kUnavailable, "DRAINING", "bye").WithRetryAfterMs(5)).error_details();
+  const std::string whole =
+      ToGrpc(Status(Code::kUnavailable, "DRAINING", "bye").WithRetryAfterMs(5)).error_details();
   for (size_t cut = 0; cut < whole.size(); ++cut) {
-    const Status got = FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "bye", whole.substr(0, cut)));
+    const Status got =
+        FromGrpc(grpc::Status(grpc::StatusCode::UNAVAILABLE, "bye", whole.substr(0, cut)));
     EXPECT_EQ(got.code(), Code::kUnavailable);
     EXPECT_EQ(got.retry_after_ms(), 0);
   }
-  EXPECT_EQ(FromGrpc(grpc::Status(grpc::StatusCode::ABORTED, "m", std::string(40, '\xff'))).reason(), "");
+  EXPECT_EQ(
+      FromGrpc(grpc::Status(grpc::StatusCode::ABORTED, "m", std::string(40, '\xff'))).reason(), "");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "common/rpc/transport.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
-
-#include <gtest/gtest.h>
 
 #include "levin/v1/engine.grpc.pb.h"
 
@@ -14,9 +14,10 @@ TEST(Transport, KnowsAnAddressWhenItSeesOne) {
   for (const char* good : {"127.0.0.1:0", "[::1]:50061", "leader-0.levin:50061", "unix:/tmp/x"}) {
     EXPECT_TRUE(CheckAddress(good).ok()) << good;
   }
-  for (const std::string& bad : {std::string("127.0.0.1"), std::string(":1"), std::string("h:65536"),
-                                 std::string("h:-1"), std::string("h:1x"), std::string("unix:"), std::string(),
-                                 "unix:" + std::string(108, 'p')}) {
+  for (const std::string& bad :
+       {std::string("127.0.0.1"), std::string(":1"), std::string("h:65536"), std::string("h:-1"),
+        std::string("h:1x"), std::string("unix:"), std::string(),
+        "unix:" + std::string(108, 'p')}) {
     EXPECT_EQ(CheckAddress(bad).code(), Code::kInvalidArgument) << bad;
   }
 }

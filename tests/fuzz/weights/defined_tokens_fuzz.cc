@@ -10,8 +10,7 @@ using levin::testing::Require;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int32_t kVocab = 300;
-  const auto facts =
-      levin::ParseDefinedTokens({reinterpret_cast<const char*>(data), size}, kVocab);
+  const auto facts = levin::ParseDefinedTokens({reinterpret_cast<const char*>(data), size}, kVocab);
   if (!facts) {
     Require(!facts.error().message().empty());
     return 0;

@@ -274,9 +274,8 @@ TEST_F(ErrorsTest, ATextThatCannotFitIsRefusedBeforeItIsEncoded) {
   expect_refused(Complete(R"("prompt":")" + text + '"'), "prompt");
   const std::string half = text.substr(text.size() / 2);
   const std::string message = R"({"role":"user","content":")" + half + "\"}";
-  expect_refused(
-      Post("/v1/chat/completions", R"({"messages":[)" + message + ',' + message + "]}"),
-      "messages");
+  expect_refused(Post("/v1/chat/completions", R"({"messages":[)" + message + ',' + message + "]}"),
+                 "messages");
 }
 
 TEST_F(ErrorsTest, ATextThatIsTruncatedMayHaveAnyLength) {

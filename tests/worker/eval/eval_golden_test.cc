@@ -13,12 +13,12 @@
 #include "common/base/clock.h"
 #include "tests/worker/engine/wires.h"
 #include "tests/worker/model/network_golden.h"
+#include "worker/backend/cpu/cpu_backend.h"
 #include "worker/comm/local_collective.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/follower.h"
 #include "worker/eval/eval_collector.h"
 #include "worker/eval/eval_feeder.h"
-#include "worker/backend/cpu/cpu_backend.h"
 #include "worker/model/hybrid_model.h"
 #include "worker/weights/weight_loader.h"
 

@@ -6,7 +6,14 @@ namespace levin {
 namespace {
 
 RankHello Of(int rank) {
-  return {.rank = rank, .world_size = 4, .build_id = "1", .protocol = 1, .config_hash = 7, .host = "box", .device = "cpu", .pid = 42};
+  return {.rank = rank,
+          .world_size = 4,
+          .build_id = "1",
+          .protocol = 1,
+          .config_hash = 7,
+          .host = "box",
+          .device = "cpu",
+          .pid = 42};
 }
 
 void ExpectRefused(const RankHello& hello, const std::string& words) {

@@ -176,7 +176,8 @@ TEST(IdentitiesTest, TheEpsilonOfTheInnerNormIsASetting) {
 
 TEST(IdentitiesTest, AnImpossibleSplitIsRefused) {
   ModelConfig config = *LoadModelConfig(GoldenDirs("network").front() / "odd-heads");
-  auto model = HybridModel::Create(config, ModelWeights{}, nullptr, *MakeLocalCollectives(8)[0], {});
+  auto model =
+      HybridModel::Create(config, ModelWeights{}, nullptr, *MakeLocalCollectives(8)[0], {});
   ASSERT_FALSE(model.has_value());
   EXPECT_EQ(Code::kInvalidArgument, model.error().code());
 }

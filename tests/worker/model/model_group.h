@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/comm/collective.h"
 #include "worker/backend/cpu/cpu_backend.h"
+#include "worker/comm/collective.h"
 #include "worker/model/hybrid_model.h"
 
 namespace levin::testing {

@@ -8,7 +8,8 @@ namespace {
 class HealthTest : public ::testing::Test {
  protected:
   int Ask(const std::string& path, const std::string& method = "GET") {
-    const HealthSource source{[this] { return view_; }, [] { return std::string("levin_epoch 7\n"); }};
+    const HealthSource source{[this] { return view_; },
+                              [] { return std::string("levin_epoch 7\n"); }};
     HttpRequest request;
     request.method = method;
     request.path = path;
@@ -36,7 +37,8 @@ TEST_F(HealthTest, WhileItLoadsAWorkerIsAliveAndNotReady) {
 TEST_F(HealthTest, AWarmWorkerIsReady) {
   view_.phase = "ready";
   view_.ready = true;
-  for (const char* path : {"/livez", "/readyz", "/health", "/startupz"}) EXPECT_EQ(Ask(path), 200) << path;
+  for (const char* path : {"/livez", "/readyz", "/health", "/startupz"})
+    EXPECT_EQ(Ask(path), 200) << path;
 }
 
 TEST_F(HealthTest, ASuspectRankMakesTheGroupNotReadyButNotDead) {

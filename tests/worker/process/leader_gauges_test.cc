@@ -9,8 +9,15 @@ class LeaderGaugesTest : public ::testing::Test {
  protected:
   LeaderGaugesTest() {
     view_.ranks = 2;
-    view_.capacity = {.total_blocks = 10, .free_blocks = 4, .reserved_blocks = 6, .total_slots = 5, .free_slots = 3,
-                      .bytes_per_block = 200, .bytes_per_slot = 2000, .running = 2, .waiting = 1};
+    view_.capacity = {.total_blocks = 10,
+                      .free_blocks = 4,
+                      .reserved_blocks = 6,
+                      .total_slots = 5,
+                      .free_slots = 3,
+                      .bytes_per_block = 200,
+                      .bytes_per_slot = 2000,
+                      .running = 2,
+                      .waiting = 1};
     view_.blocks_used = 4;
     view_.steps_done = 10;
     view_.others = {{.up = true, .step_done = 9, .silent = std::chrono::milliseconds(500)}};
@@ -27,7 +34,8 @@ TEST_F(LeaderGaugesTest, KindsOfCacheAddUpToThePoolOfOneRank) {
   EXPECT_EQ(Cache(CacheKind::kState), 2 * 1000);
   EXPECT_EQ(Cache(CacheKind::kKv), 4 * 100);
   EXPECT_EQ(Cache(CacheKind::kReservedUnused), 2 * 100);
-  EXPECT_EQ(Cache(CacheKind::kState) + Cache(CacheKind::kKv) + Cache(CacheKind::kReservedUnused) + Cache(CacheKind::kFree),
+  EXPECT_EQ(Cache(CacheKind::kState) + Cache(CacheKind::kKv) + Cache(CacheKind::kReservedUnused) +
+                Cache(CacheKind::kFree),
             5 * 1000 + 10 * 100);
 }
 

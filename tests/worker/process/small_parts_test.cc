@@ -16,7 +16,8 @@ TEST(LoadProgress, SaysALineEachFivePercentAndAtTheEnd) {
   LoadProgress progress(3, clock);
   EXPECT_EQ(*progress.Line(0, 200'000'000), "levin-worker: rank 3 loading 0% (0 of 200 MB)");
   EXPECT_FALSE(progress.Line(8'000'000, 200'000'000));
-  EXPECT_EQ(*progress.Line(10'000'000, 200'000'000), "levin-worker: rank 3 loading 5% (10 of 200 MB)");
+  EXPECT_EQ(*progress.Line(10'000'000, 200'000'000),
+            "levin-worker: rank 3 loading 5% (10 of 200 MB)");
   EXPECT_FALSE(progress.Line(10'000'001, 200'000'000));
   EXPECT_TRUE(progress.Line(200'000'000, 200'000'000));
   EXPECT_FALSE(progress.Line(200'000'000, 200'000'000));
@@ -70,14 +71,18 @@ TEST_F(HangWatchTest, AfterASilentRankCameBackTheStepHasItsWholeTimeAgain) {
   EXPECT_TRUE(After(seconds(1), 6, 5, true));
 }
 
-TEST_F(HangWatchTest, FiveSecondsAreTheLeast) { EXPECT_EQ(HangWatch(milliseconds(1)).limit(), seconds(5)); }
+TEST_F(HangWatchTest, FiveSecondsAreTheLeast) {
+  EXPECT_EQ(HangWatch(milliseconds(1)).limit(), seconds(5));
+}
 
 class FakeCollective final : public Collective {
  public:
   int rank() const override { return 0; }
   int ranks() const override { return 2; }
   Status AllReduceSum(std::span<float>) override { return Status::Ok(); }
-  Status AllGather(std::span<const std::byte>, std::span<std::byte>) override { return Status::Ok(); }
+  Status AllGather(std::span<const std::byte>, std::span<std::byte>) override {
+    return Status::Ok();
+  }
   void Abort(std::string_view why) override { reasons.emplace_back(why); }
   std::vector<std::string> reasons;
 };

@@ -25,7 +25,8 @@ class StepMeterTest : public ::testing::Test {
   void Step(const BatchPlan& plan) {
     StepBatch batch;
     batch.row_first = {0};
-    for (const PlanRow& row : plan.rows) batch.row_first.push_back(batch.row_first.back() + std::max(row.tokens.count, 1));
+    for (const PlanRow& row : plan.rows)
+      batch.row_first.push_back(batch.row_first.back() + std::max(row.tokens.count, 1));
     ASSERT_TRUE(meter_.BeforeRun(plan, batch).ok());
     clock_.Advance(std::chrono::milliseconds(20));
     ASSERT_TRUE(meter_.AfterRun(plan, batch).ok());

@@ -1,8 +1,8 @@
 #include "worker/rpc/engine_service.h"
 
-#include <thread>
-
 #include <gtest/gtest.h>
+
+#include <thread>
 
 #include "common/rpc/engine_codec.h"
 #include "tests/support/scripted_model.h"
@@ -29,15 +29,25 @@ SchedulerOptions Steps() {
 }
 
 PlanLimits Limits(const SchedulerOptions& options) {
-  return {.epoch = options.epoch, .slots = options.slots, .blocks = options.blocks, .block_tokens = options.block_tokens,
-          .rows_max = options.rows_max(), .tokens_max = options.step_tokens_max(), .vocab_size = options.vocab_size};
+  return {.epoch = options.epoch,
+          .slots = options.slots,
+          .blocks = options.blocks,
+          .block_tokens = options.block_tokens,
+          .rows_max = options.rows_max(),
+          .tokens_max = options.step_tokens_max(),
+          .vocab_size = options.vocab_size};
 }
 
 // A leader whose network is scripted, behind a real server; the engine runs on its own thread.
 class EngineServiceTest : public ::testing::Test {
  protected:
   EngineServiceTest() {
-    service_->SetFacts({.group_id = "g", .tokenizer_hash = 77, .model_digest = 5, .ranks = 2, .vocab_size = kVocab, .max_model_len = 100'000});
+    service_->SetFacts({.group_id = "g",
+                        .tokenizer_hash = 77,
+                        .model_digest = 5,
+                        .ranks = 2,
+                        .vocab_size = kVocab,
+                        .max_model_len = 100'000});
     Result<std::unique_ptr<RpcServer>> server = StartRpcServer("127.0.0.1:0", service_->service());
     EXPECT_TRUE(server) << server.error().message();
     server_ = *std::move(server);
@@ -96,7 +106,13 @@ class EngineServiceTest : public ::testing::Test {
   SessionHub hub_{HubOptions{.epoch = kEpoch, .tokenizer_hash = 77}, inbox_, clock_};
   testing::ScriptedModel model_{Steps().slots, Steps().blocks, 64, kVocab};
   RankExecutor executor_{Limits(Steps()), model_, {}};
-  Engine engine_{EngineOptions{.bytes_per_block = 10, .bytes_per_slot = 20}, Scheduler(Steps()), executor_, nullptr, hub_, inbox_, clock_};
+  Engine engine_{EngineOptions{.bytes_per_block = 10, .bytes_per_slot = 20},
+                 Scheduler(Steps()),
+                 executor_,
+                 nullptr,
+                 hub_,
+                 inbox_,
+                 clock_};
   std::unique_ptr<EngineService> service_ = MakeEngineService(hub_);
   std::unique_ptr<RpcServer> server_;
   Status engine_status_;
@@ -143,7 +159,11 @@ TEST_F(EngineServiceTest, AGenerationRunsToItsEndAndItsMemoryIsAcknowledged) {
   EXPECT_EQ(finished.ids_hash(), HashIds(ids));
   ASSERT_TRUE(router.Send(FinishedFrame({.watermark = 1, .live = {}})));
   v1::SessionResponse frame;
-  ASSERT_TRUE(router.Await([](const v1::SessionResponse& f) { return f.freed_ack().watermark() == 1 && f.freed_ack().live_delta_size() == 0; }, frame));
+  ASSERT_TRUE(router.Await(
+      [](const v1::SessionResponse& f) {
+        return f.freed_ack().watermark() == 1 && f.freed_ack().live_delta_size() == 0;
+      },
+      frame));
   EXPECT_EQ(frame.epoch(), kEpoch);
 }
 
@@ -151,7 +171,8 @@ TEST_F(EngineServiceTest, FourAtOnceEachGetWhatTheyGetAlone) {
   RouterPeer router(server_->address());
   router.Connect();
   std::map<uint64_t, std::vector<TokenId>> got;
-  for (uint64_t ordinal = 1; ordinal <= 4; ++ordinal) ASSERT_TRUE(router.Send(SubmitFrame(Ask(ordinal, 50))));
+  for (uint64_t ordinal = 1; ordinal <= 4; ++ordinal)
+    ASSERT_TRUE(router.Send(SubmitFrame(Ask(ordinal, 50))));
   int ended = 0;
   v1::SessionResponse frame;
   ASSERT_TRUE(router.Await(
@@ -163,7 +184,8 @@ TEST_F(EngineServiceTest, FourAtOnceEachGetWhatTheyGetAlone) {
         return f.has_finished() && ++ended == 4;
       },
       frame));
-  for (uint64_t ordinal = 1; ordinal <= 4; ++ordinal) EXPECT_EQ(got[ordinal], Alone(Ask(ordinal, 50))) << ordinal;
+  for (uint64_t ordinal = 1; ordinal <= 4; ++ordinal)
+    EXPECT_EQ(got[ordinal], Alone(Ask(ordinal, 50))) << ordinal;
 }
 
 TEST_F(EngineServiceTest, ACancelEndsAGenerationAndFreesItsMemory) {
@@ -179,7 +201,11 @@ TEST_F(EngineServiceTest, ACancelEndsAGenerationAndFreesItsMemory) {
   v1::Finished finished;
   ASSERT_TRUE(router.Await(v1::SessionResponse::kFinished, frame));
   EXPECT_EQ(frame.finished().reason(), v1::END_REASON_CANCELLED);
-  ASSERT_TRUE(router.Await([](const v1::SessionResponse& f) { return f.has_capacity() && f.capacity().free_blocks() == 64; }, frame));
+  ASSERT_TRUE(router.Await(
+      [](const v1::SessionResponse& f) {
+        return f.has_capacity() && f.capacity().free_blocks() == 64;
+      },
+      frame));
   EXPECT_EQ(frame.capacity().running(), 0);
 }
 
@@ -190,8 +216,14 @@ TEST_F(EngineServiceTest, AFinishedSetEndsWhatItDoesNotList) {
   v1::SessionResponse frame;
   ASSERT_TRUE(router.Await(v1::SessionResponse::kTokens, frame));
   ASSERT_TRUE(router.Send(FinishedFrame({.watermark = 1, .live = {}})));
-  ASSERT_TRUE(router.Await([](const v1::SessionResponse& f) { return f.freed_ack().watermark() == 1 && f.freed_ack().live_delta_size() == 0; }, frame));
-  ASSERT_TRUE(router.Await([](const v1::SessionResponse& f) { return f.has_capacity() && f.capacity().running() == 0; }, frame));
+  ASSERT_TRUE(router.Await(
+      [](const v1::SessionResponse& f) {
+        return f.freed_ack().watermark() == 1 && f.freed_ack().live_delta_size() == 0;
+      },
+      frame));
+  ASSERT_TRUE(router.Await(
+      [](const v1::SessionResponse& f) { return f.has_capacity() && f.capacity().running() == 0; },
+      frame));
 }
 
 TEST_F(EngineServiceTest, ABadSubmitIsRefusedAndTheSessionGoesOn) {
@@ -250,7 +282,11 @@ TEST_F(EngineServiceTest, AHalfCloseEndsAllOfThatRouter) {
   RouterPeer next(server_->address());
   ASSERT_TRUE(next.Handshake(next.Hello(2)).ok());
   next.Open(next.info.session_token());
-  ASSERT_TRUE(next.Await([](const v1::SessionResponse& f) { return f.has_capacity() && f.capacity().running() == 0 && f.capacity().free_blocks() == 64; }, frame));
+  ASSERT_TRUE(next.Await(
+      [](const v1::SessionResponse& f) {
+        return f.has_capacity() && f.capacity().running() == 0 && f.capacity().free_blocks() == 64;
+      },
+      frame));
 }
 
 TEST_F(EngineServiceTest, TheEndOfTheEpochReachesTheRouterAsItsLastFrame) {
@@ -258,7 +294,8 @@ TEST_F(EngineServiceTest, TheEndOfTheEpochReachesTheRouterAsItsLastFrame) {
   router.Connect();
   v1::SessionResponse frame;
   ASSERT_TRUE(router.Await(v1::SessionResponse::kCapacity, frame));
-  hub_.EndEpoch({.reason = "rank_lost", .rank = 1, .last_good_step = 3, .message = "rank 1 is gone"});
+  hub_.EndEpoch(
+      {.reason = "rank_lost", .rank = 1, .last_good_step = 3, .message = "rank 1 is gone"});
   ASSERT_TRUE(router.Await(v1::SessionResponse::kEpochEnd, frame));
   EXPECT_EQ(frame.epoch_end().rank(), 1);
   EXPECT_EQ(frame.epoch_end().reason(), "rank_lost");
@@ -275,8 +312,10 @@ TEST_F(EngineServiceTest, WhatIsNotBuiltSaysSo) {
   v1::PutPromptResponse put;
   auto upload = router.stub().PutPrompt(&contexts[3], &put);
   upload->WritesDone();
-  for (const grpc::Status& status : {router.stub().GetCapacity(&contexts[0], {}, &capacity), router.stub().Abort(&contexts[1], {}, &abort),
-                                     router.stub().Drain(&contexts[2], {}, &drain), upload->Finish()}) {
+  for (const grpc::Status& status :
+       {router.stub().GetCapacity(&contexts[0], {}, &capacity),
+        router.stub().Abort(&contexts[1], {}, &abort),
+        router.stub().Drain(&contexts[2], {}, &drain), upload->Finish()}) {
     EXPECT_EQ(FromGrpc(status).code(), Code::kUnimplemented);
     EXPECT_EQ(FromGrpc(status).reason(), "UNSUPPORTED");
   }

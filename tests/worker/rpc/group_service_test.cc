@@ -1,8 +1,8 @@
 #include "worker/rpc/group_service.h"
 
-#include <future>
-
 #include <gtest/gtest.h>
+
+#include <future>
 
 #include "worker/rpc/group_client.h"
 #include "worker/rpc/rpc_server.h"
@@ -15,7 +15,14 @@ constexpr Duration kSoon = std::chrono::seconds(10);
 TimePoint Soon() { return std::chrono::steady_clock::now() + kSoon; }
 
 RankHello Of(int rank, uint64_t config_hash = 7) {
-  return {.rank = rank, .world_size = 3, .build_id = "1", .protocol = 1, .config_hash = config_hash, .host = "box", .device = "cpu", .pid = 42};
+  return {.rank = rank,
+          .world_size = 3,
+          .build_id = "1",
+          .protocol = 1,
+          .config_hash = config_hash,
+          .host = "box",
+          .device = "cpu",
+          .pid = 42};
 }
 
 // A rank as its process would run it.
@@ -59,7 +66,8 @@ class GroupServiceTest : public ::testing::Test {
 
 TEST_F(GroupServiceTest, AGroupStartsRunsAStepAndShutsDownInOrder) {
   JoinBoth();
-  ASSERT_TRUE(service_->SendWelcome({.epoch = 9, .group_id = "g", .shared_memory_name = "/levin-9"}).ok());
+  ASSERT_TRUE(
+      service_->SendWelcome({.epoch = 9, .group_id = "g", .shared_memory_name = "/levin-9"}).ok());
   for (Rank* rank : {one_.get(), two_.get()}) {
     EXPECT_EQ(rank->board.AwaitWelcome(kSoon)->shared_memory_name, "/levin-9");
     rank->client->SendProgress(1, 2);
@@ -99,7 +107,9 @@ TEST_F(GroupServiceTest, AMismatchIsToldToTheRankAndHarmsNobody) {
   RankHello other_size = Of(1);
   other_size.world_size = 2;
   Rank size(server_->address(), other_size);
-  EXPECT_NE(size.board.AwaitWelcome(kSoon).error().message().find("world size is 2, the leader's is 3"), std::string::npos);
+  EXPECT_NE(
+      size.board.AwaitWelcome(kSoon).error().message().find("world size is 2, the leader's is 3"),
+      std::string::npos);
   JoinBoth();
 }
 
@@ -129,7 +139,9 @@ TEST_F(GroupServiceTest, AFaultSaysWhatTheRankSaid) {
   one_->client->SendFault(12, "step", Internal("no more matter"));
   const RankLoss loss = Loss();
   EXPECT_EQ(loss.rank, 1);
-  EXPECT_NE(loss.status.message().find("rank 1 failed in step, step 12: no more matter"), std::string::npos) << loss.status.message();
+  EXPECT_NE(loss.status.message().find("rank 1 failed in step, step 12: no more matter"),
+            std::string::npos)
+      << loss.status.message();
 }
 
 TEST_F(GroupServiceTest, TheEndOfTheEpochReachesTheRanksAsABreak) {
@@ -152,7 +164,8 @@ TEST_F(GroupServiceTest, ALeaderThatIsGoneEndsTheRanksWaits) {
 TEST_F(GroupServiceTest, NoLeaderIsAnErrorAfterTheLimit) {
   SystemClock clock;
   LeaderBoard board(clock, [](const Status&) {});
-  const auto joined = JoinGroup("unix:/nowhere/levin-group", Of(1), board, std::chrono::milliseconds(50));
+  const auto joined =
+      JoinGroup("unix:/nowhere/levin-group", Of(1), board, std::chrono::milliseconds(50));
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code(), Code::kUnavailable);
 }

@@ -1,13 +1,12 @@
 #pragma once
 
+#include <grpcpp/client_context.h>
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-
-#include <gtest/gtest.h>
-
-#include <grpcpp/client_context.h>
 
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/limits.h"
@@ -19,7 +18,8 @@ namespace levin {
 // A router as a test plays it: one stream, synchronous, frames numbered.
 class RouterPeer final {
  public:
-  explicit RouterPeer(const std::string& address) : stub_(v1::Engine::NewStub(MakeChannel(address))) {}
+  explicit RouterPeer(const std::string& address)
+      : stub_(v1::Engine::NewStub(MakeChannel(address))) {}
   ~RouterPeer() { Cancel(); }
 
   v1::HandshakeRequest Hello(uint64_t incarnation = 1) const {
@@ -52,7 +52,8 @@ class RouterPeer final {
     return stream_->Write(request);
   }
   // The next frame for which `wanted` holds; others are passed over. False: the stream ended.
-  bool Await(const std::function<bool(const v1::SessionResponse&)>& wanted, v1::SessionResponse& frame) {
+  bool Await(const std::function<bool(const v1::SessionResponse&)>& wanted,
+             v1::SessionResponse& frame) {
     while (stream_->Read(&frame)) {
       EXPECT_EQ(frame.seq(), ++received_);
       if (wanted(frame)) return true;

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <optional>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "worker/session/session.h"
 

@@ -1,8 +1,8 @@
 #include "worker/session/session_hub.h"
 
-#include <limits>
-
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "common/rpc/limits.h"
 #include "tests/support/fake_clock.h"
@@ -18,7 +18,11 @@ class SessionHubTest : public ::testing::Test {
   SessionHubTest() { hub_.SetReady(); }
 
   static RouterHello Hello(const std::string& id = "r", uint64_t incarnation = 1) {
-    return {.protocol_major = kProtocolMajor, .router_id = id, .incarnation = incarnation, .highest_epoch_seen = 0, .tokenizer_hash = 0};
+    return {.protocol_major = kProtocolMajor,
+            .router_id = id,
+            .incarnation = incarnation,
+            .highest_epoch_seen = 0,
+            .tokenizer_hash = 0};
   }
   std::shared_ptr<Session> Open(FakeDoor& door, const RouterHello& hello = Hello()) {
     const Result<std::string> token = hub_.Handshake(hello);
@@ -44,9 +48,12 @@ class SessionHubTest : public ::testing::Test {
     std::vector<std::string> words;
     for (const RouterCommand& command : inbox_.Drain()) {
       std::string what = "gone";
-      if (const auto* submit = std::get_if<SubmitCommand>(&command.what)) what = "submit " + std::to_string(submit->generation.ordinal);
-      if (const auto* cancel = std::get_if<CancelCommand>(&command.what)) what = "cancel " + std::to_string(cancel->ordinal);
-      if (const auto* set = std::get_if<FinishedSetCommand>(&command.what)) what = "finished " + std::to_string(set->watermark);
+      if (const auto* submit = std::get_if<SubmitCommand>(&command.what))
+        what = "submit " + std::to_string(submit->generation.ordinal);
+      if (const auto* cancel = std::get_if<CancelCommand>(&command.what))
+        what = "cancel " + std::to_string(cancel->ordinal);
+      if (const auto* set = std::get_if<FinishedSetCommand>(&command.what))
+        what = "finished " + std::to_string(set->watermark);
       words.push_back(what + " of router " + std::to_string(command.router));
     }
     return words;
@@ -107,7 +114,8 @@ TEST_F(SessionHubTest, FramesBecomeCommandsInOrder) {
   Submit(*session, 1);
   hub_.OnCancel(*session, {.ordinal = 1, .attempt = 1});
   hub_.OnFinishedSet(*session, {.watermark = 1, .live = {}});
-  EXPECT_EQ(Commands(), (Words{"submit 1 of router 1", "cancel 1 of router 1", "finished 1 of router 1"}));
+  EXPECT_EQ(Commands(),
+            (Words{"submit 1 of router 1", "cancel 1 of router 1", "finished 1 of router 1"}));
 }
 
 TEST_F(SessionHubTest, EventsReachTheirRouterAlone) {
@@ -293,7 +301,8 @@ TEST_F(SessionHubTest, CancelAllNamesEveryLiveGeneration) {
 
 TEST_F(SessionHubTest, TheEndOfTheEpochIsTheLastFrame) {
   const auto session = Open(door_);
-  hub_.EndEpoch({.reason = "rank_lost", .rank = 1, .last_good_step = 7, .message = "rank 1 is gone"});
+  hub_.EndEpoch(
+      {.reason = "rank_lost", .rank = 1, .last_good_step = 7, .message = "rank 1 is gone"});
   Deliver(1, FinishedEvent{.ordinal = 1});
   door_.Flush(*session);
   EXPECT_EQ(std::get<EpochEndFrame>(door_.frames.back()).rank, 1);

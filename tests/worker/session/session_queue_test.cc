@@ -7,7 +7,8 @@ namespace {
 
 TokensEvent TokenRun(uint64_t ordinal, int64_t first, std::initializer_list<TokenId> ids) {
   TokensEvent event{.ordinal = ordinal, .first_index = first, .tokens = {}};
-  for (const TokenId id : ids) event.tokens.push_back({.token = id, .logprob = 0, .rank = 0, .top = {}});
+  for (const TokenId id : ids)
+    event.tokens.push_back({.token = id, .logprob = 0, .rank = 0, .top = {}});
   return event;
 }
 
@@ -17,7 +18,9 @@ std::vector<TokenId> Ids(const TokensEvent& event) {
   return ids;
 }
 
-FinishedEvent Done(uint64_t ordinal) { return {.ordinal = ordinal, .reason = FinishReason::kStop, .usage = {}, .ids_hash = 0}; }
+FinishedEvent Done(uint64_t ordinal) {
+  return {.ordinal = ordinal, .reason = FinishReason::kStop, .usage = {}, .ids_hash = 0};
+}
 
 TEST(SessionQueue, IsEmptyAtFirst) { EXPECT_FALSE(SessionQueue().Take()); }
 

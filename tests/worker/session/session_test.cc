@@ -15,7 +15,8 @@ class SessionTest : public ::testing::Test {
  protected:
   void Send(int64_t first, size_t count) {
     Events events;
-    events.emplace_back(TokensEvent{.ordinal = 1, .first_index = first, .tokens = std::vector<SampledToken>(count)});
+    events.emplace_back(TokensEvent{
+        .ordinal = 1, .first_index = first, .tokens = std::vector<SampledToken>(count)});
     session_.Send(std::move(events));
   }
 
@@ -56,7 +57,8 @@ TEST_F(SessionTest, TheFirstReasonToEndIsTheOneThatIsSaid) {
 TEST_F(SessionTest, ARouterThatDoesNotReadLosesItsSessionAtTheBacklogLimit) {
   Send(0, 1);
   constexpr size_t kTokens = 1024;
-  for (size_t sent = 0; sent < kSessionBacklogBytesMax; sent += kTokens) Send(static_cast<int64_t>(1 + sent), kTokens);
+  for (size_t sent = 0; sent < kSessionBacklogBytesMax; sent += kTokens)
+    Send(static_cast<int64_t>(1 + sent), kTokens);
   door_.Flush(session_);
   ASSERT_TRUE(door_.end);
   EXPECT_EQ(door_.end->reason(), "SLOW_ROUTER");

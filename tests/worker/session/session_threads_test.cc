@@ -1,9 +1,9 @@
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <future>
 #include <map>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "common/rpc/limits.h"
 #include "worker/session/session_hub.h"
@@ -63,7 +63,8 @@ TEST(SessionHubThreads, EveryGenerationArrivesWholeAndInOrder) {
   Wire wires[kRouters];
   std::vector<std::shared_ptr<Session>> sessions;
   for (int r = 0; r < kRouters; ++r) {
-    const std::string token = *hub.Handshake({.protocol_major = kProtocolMajor, .router_id = std::to_string(r), .incarnation = 1});
+    const std::string token = *hub.Handshake(
+        {.protocol_major = kProtocolMajor, .router_id = std::to_string(r), .incarnation = 1});
     sessions.push_back(*hub.Open(token, wires[r]));
     wires[r].Attach(sessions.back());
   }
@@ -78,8 +79,11 @@ TEST(SessionHubThreads, EveryGenerationArrivesWholeAndInOrder) {
       const uint64_t ordinal = submit->generation.ordinal;
       for (int64_t i = 0; i < kTokens; ++i) {
         std::vector<RouterEvent> events;
-        events.push_back({command->router, TokensEvent{.ordinal = ordinal, .first_index = i, .tokens = std::vector<SampledToken>(1)}});
-        if (i == kTokens - 1) events.push_back({command->router, FinishedEvent{.ordinal = ordinal}});
+        events.push_back({command->router, TokensEvent{.ordinal = ordinal,
+                                                       .first_index = i,
+                                                       .tokens = std::vector<SampledToken>(1)}});
+        if (i == kTokens - 1)
+          events.push_back({command->router, FinishedEvent{.ordinal = ordinal}});
         hub.Deliver(std::move(events));
       }
       hub.OnCapacity(Capacity{.step = static_cast<int64_t>(ordinal)});
@@ -104,7 +108,8 @@ TEST(SessionHubThreads, EveryGenerationArrivesWholeAndInOrder) {
   watch.join();
   hub.EndEpoch({.reason = "drain", .message = {}});
   for (int r = 0; r < kRouters; ++r) {
-    EXPECT_EQ(wires[r].ended.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    EXPECT_EQ(wires[r].ended.get_future().wait_for(std::chrono::seconds(60)),
+              std::future_status::ready);
     wires[r].Stop();
     EXPECT_EQ(wires[r].finished, static_cast<int>(kGenerations));
     hub.OnEnd(sessions[r], true);

@@ -99,9 +99,8 @@ Run Load(const std::filesystem::path& dir, const LoadOptions& base) {
 }
 
 void Print(const char* name, std::vector<Run> runs) {
-  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
-    return a.gigabytes_per_s() < b.gigabytes_per_s();
-  });
+  std::sort(runs.begin(), runs.end(),
+            [](const Run& a, const Run& b) { return a.gigabytes_per_s() < b.gigabytes_per_s(); });
   double cpu = runs.back().cpu_seconds;
   for (const Run& run : runs) cpu = std::min(cpu, run.cpu_seconds);
   std::printf("%-12s median %6.2f GB/s, best %6.2f GB/s, %6.2f GB a CPU second at best (%.2f GB)\n",

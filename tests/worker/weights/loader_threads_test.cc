@@ -15,8 +15,8 @@ namespace levin {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 using testing::GoldenModel;
+using ::testing::HasSubstr;
 using testing::ModelFolder;
 using testing::RawTensor;
 
@@ -25,8 +25,7 @@ ModelConfig ConfigOf(const fs::path& dir) { return *LoadModelConfig(dir); }
 std::string AllBytes(const ModelWeights& weights) {
   std::string bytes;
   for (const Buffer& buffer : weights.buffers) {
-    bytes.append(reinterpret_cast<const char*>(buffer.data()),
-                 static_cast<size_t>(buffer.bytes()));
+    bytes.append(reinterpret_cast<const char*>(buffer.data()), static_cast<size_t>(buffer.bytes()));
   }
   return bytes;
 }
@@ -55,16 +54,15 @@ TEST(LoaderThreads, ProgressGrowsUpToTheTotal) {
   for (int threads : {1, 2, 8}) {
     int64_t last = 0;
     int64_t total = 0;
-    const auto weights =
-        LoadWeights(dir, ConfigOf(dir),
-                    {.progress =
-                         [&](int64_t done, int64_t all) {
-                           EXPECT_GT(done, last);
-                           EXPECT_LE(done, all);
-                           last = done;
-                           total = all;
-                         },
-                     .threads = threads});
+    const auto weights = LoadWeights(dir, ConfigOf(dir),
+                                     {.progress =
+                                          [&](int64_t done, int64_t all) {
+                                            EXPECT_GT(done, last);
+                                            EXPECT_LE(done, all);
+                                            last = done;
+                                            total = all;
+                                          },
+                                      .threads = threads});
     ASSERT_TRUE(weights);
     EXPECT_EQ(last, total);
     EXPECT_EQ(total, 9'389'248) << "total_size of the index";
@@ -105,9 +103,8 @@ TEST(LoaderThreads, TheEarliestOfSeveralErrorsIsTold) {
   };
   folder.Rewrite([&](std::vector<RawTensor>& tensors) {
     // In the file's order the norm of layer 2 comes first.
-    std::stable_sort(tensors.begin(), tensors.end(), [](const RawTensor& a, const RawTensor& b) {
-      return a.name < b.name;
-    });
+    std::stable_sort(tensors.begin(), tensors.end(),
+                     [](const RawTensor& a, const RawTensor& b) { return a.name < b.name; });
     for (const char* layer : {"2", "5", "7"}) {
       spoil(tensors, "model.layers." + std::string(layer) + ".input_layernorm.weight");
     }

@@ -187,7 +187,8 @@ TEST_F(SafetensorsTest, AFileThatShrinksIsAnErrorWithItsOffset) {
 }
 
 TEST_F(SafetensorsTest, AFileThatIsNoLongerTheCheckedOneIsNotRead) {
-  const std::string good = RawFile(Header(Entry("a", "I8", "[64]", "[0,64]")), std::string(64, 'x'));
+  const std::string good =
+      RawFile(Header(Entry("a", "I8", "[64]", "[0,64]")), std::string(64, 'x'));
   for (bool exchanged : {false, true}) {
     WriteBytes(path(), good);
     const Result<SafetensorsFile> file = SafetensorsFile::Open(path());
@@ -201,14 +202,13 @@ TEST_F(SafetensorsTest, AFileThatIsNoLongerTheCheckedOneIsNotRead) {
     const Result<RegularFile> data = file->OpenData();
     ASSERT_FALSE(data);
     EXPECT_EQ(data.error().code(), Code::kDataLoss);
-    EXPECT_THAT(data.error().message(),
-                AllOf(HasSubstr("x.safetensors"), HasSubstr("changed after its header was checked")));
+    EXPECT_THAT(data.error().message(), AllOf(HasSubstr("x.safetensors"),
+                                              HasSubstr("changed after its header was checked")));
   }
 }
 
 TEST(SafetensorsIndex, NamesFilesOfItsOwnFolderOnly) {
-  const auto index =
-      ParseSafetensorsIndex(R"({"metadata":{},"weight_map":{"a":"x.safetensors"}})");
+  const auto index = ParseSafetensorsIndex(R"({"metadata":{},"weight_map":{"a":"x.safetensors"}})");
   ASSERT_TRUE(index);
   EXPECT_EQ(index->shards.at("a"), "x.safetensors");
   for (const char* file : {"\"../x\"", "\"/etc/passwd\"", "\"a/b\"", "\"..\"", "\".\"", "\"\"", "3",
@@ -231,10 +231,10 @@ TEST(SafetensorsIndex, TheTotalSizeIsAHintThatMayBeAbsentOrNonsense) {
   };
   EXPECT_EQ(total("\"metadata\":{\"total_size\":912210767872},"), 912'210'767'872);
   EXPECT_EQ(total("\"metadata\":{\"total_size\":0},"), 0);
-  for (const char* none : {"", "\"metadata\":null,", "\"metadata\":{},", "\"metadata\":[3],",
-                           "\"metadata\":{\"total_size\":-1},",
-                           "\"metadata\":{\"total_size\":\"5\"},",
-                           "\"metadata\":{\"total_size\":1e30},"}) {
+  for (const char* none :
+       {"", "\"metadata\":null,", "\"metadata\":{},", "\"metadata\":[3],",
+        "\"metadata\":{\"total_size\":-1},", "\"metadata\":{\"total_size\":\"5\"},",
+        "\"metadata\":{\"total_size\":1e30},"}) {
     EXPECT_EQ(total(none), std::nullopt) << none;
   }
 }

@@ -184,8 +184,8 @@ TEST(SparseModel, ARankLoadsItsShareFromBeyond4GiB) {
   Plant(path, at(kW2, 6143, 0), Bf16Bytes({254}));
   Plant(path, at(kW2, 6143, 9215), Bf16Bytes({-100}));
 
-  const auto weights = LoadWeights(folder.path(), config,
-                                   {.rank = 7, .ranks = 8, .quantize_experts_int8 = true});
+  const auto weights =
+      LoadWeights(folder.path(), config, {.rank = 7, .ranks = 8, .quantize_experts_int8 = true});
   ASSERT_TRUE(weights) << weights.error().message();
   EXPECT_EQ(weights->vocab_first, 7 * 25008);
   const uint16_t* head = weights->head.Rows(25007, 1).as<uint16_t>();
@@ -206,8 +206,8 @@ TEST(SparseModel, ARankLoadsItsShareFromBeyond4GiB) {
 TEST(SparseModel, RowsBeyond4GiBOfOneTensorAreFound) {
   TempFolder folder;
   const ModelConfig config = WriteConfig(folder.path(), SmallerM1(1, 20));
-  const auto needed = NeededTensors(
-      config, [](std::string_view name) { return name.find("mlp.") != name.npos; });
+  const auto needed =
+      NeededTensors(config, [](std::string_view name) { return name.find("mlp.") != name.npos; });
   std::vector<Entry> entries;
   for (const NeededTensor& tensor : needed) entries.push_back(EntryOf(tensor));
   const fs::path path = folder.path() / "model.safetensors";

@@ -255,8 +255,8 @@ TEST(WeightErrors, AFileCutWhileItIsLoadedIsAnErrorAndNoSignal) {
     ASSERT_FALSE(weights);
     EXPECT_EQ(weights.error().code(), Code::kDataLoss);
     EXPECT_THAT(weights.error().message(),
-                AllOf(HasSubstr(shard), HasSubstr(shard == kShard0 ? "at byte 60000"
-                                                                   : "it has 60000 bytes")));
+                AllOf(HasSubstr(shard),
+                      HasSubstr(shard == kShard0 ? "at byte 60000" : "it has 60000 bytes")));
   }
 }
 

@@ -14,8 +14,8 @@ namespace levin {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::GoldenModel;
+using ::testing::HasSubstr;
 using testing::ModelFolder;
 using Source = CheckpointFacts::Source;
 
@@ -33,8 +33,8 @@ TEST_P(EveryGoldenModel, IsPlannedWithTheBytesThatLoadingTakes) {
     for (bool int8 : {false, true}) {
       int64_t largest = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const auto weights = LoadWeights(
-            dir, config, {.rank = rank, .ranks = ranks, .quantize_experts_int8 = int8});
+        const auto weights =
+            LoadWeights(dir, config, {.rank = rank, .ranks = ranks, .quantize_experts_int8 = int8});
         ASSERT_TRUE(weights) << weights.error().message();
         const WeightBytes bytes =
             WeightBytesOf(config, {rank, ranks}, ExpertFormatFor(config, int8));
