@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "router/text/buffered_tool_parser.h"
 #include "router/text/call_scanner.h"
 #include "router/text/markers.h"
 #include "router/text/tool_parser.h"
@@ -12,18 +13,13 @@ namespace {
 constexpr std::string_view kOpen = "<tool_calls>";
 constexpr std::string_view kClose = "</tool_calls>";
 
-class M1ToolParser final : public ToolParser {
+class M1ToolParser final : public BufferedToolParser {
  public:
-  explicit M1ToolParser(ReplyWriter& out) : out_(out) {}
+  explicit M1ToolParser(ReplyWriter& out) : BufferedToolParser(out) {}
 
-  void Push(std::string_view text) override {
-    buffer_ += text;
-    Run();
-  }
   void OnFunctionCall() override {}
   void Flush() override {
-    final_ = true;
-    Run();
+    RunToEnd();
     End();
   }
   bool in_block() const override { return state_ != State::kOutside; }
@@ -31,15 +27,7 @@ class M1ToolParser final : public ToolParser {
  private:
   enum class State : uint8_t { kOutside, kOpened, kObject, kBetween, kOther };
 
-  void Run() {
-    while (pos_ < buffer_.size() && Advance()) {
-    }
-    buffer_.erase(0, pos_);
-    pos_ = 0;
-  }
-
-  // False: what is left must wait for more text.
-  bool Advance() {
+  bool Advance() override {
     switch (state_) {
       case State::kOutside:
         return Outside();
@@ -55,13 +43,12 @@ class M1ToolParser final : public ToolParser {
     return false;
   }
 
-  std::string_view rest() const { return std::string_view(buffer_).substr(pos_); }
   bool may_close() const { return !final_ && MayBecome(rest(), kClose); }
 
   // Content, up to whitespace that may stand before a tag.
   bool Outside() {
     if (drop_blanks_) {
-      while (pos_ < buffer_.size() && IsBlank(buffer_[pos_])) ++pos_;
+      pos_ = SkipBlanks(pos_);
       if (pos_ == buffer_.size()) return false;
       drop_blanks_ = false;
     }
@@ -71,8 +58,7 @@ class M1ToolParser final : public ToolParser {
       out_.Content(rest().substr(0, blank - pos_));
       pos_ = blank;
     }
-    size_t tag = pos_ + std::exchange(blanks_, 0);
-    while (tag < buffer_.size() && IsBlank(buffer_[tag])) ++tag;
+    const size_t tag = SkipBlanks(pos_ + std::exchange(blanks_, 0));
     const std::string_view behind = std::string_view(buffer_).substr(tag);
     if (!final_ && (behind.empty() || MayBecome(behind, kOpen))) {
       blanks_ = tag - pos_;
@@ -257,13 +243,7 @@ class M1ToolParser final : public ToolParser {
     }
   }
 
-  ReplyWriter& out_;
   State state_ = State::kOutside;
-  bool final_ = false;
-  std::string buffer_;        // text that was not understood yet
-  size_t pos_ = 0;            // in it, while Run runs
-  size_t blanks_ = 0;         // how much of its front is known to be whitespace
-  bool drop_blanks_ = false;  // whitespace behind a block goes
   // The block.
   std::string space_;  // before its tag
   std::string raw_;    // while it has no call: all of it, but for the object at work

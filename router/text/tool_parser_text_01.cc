@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "router/text/argument_scanner.h"
+#include "router/text/buffered_tool_parser.h"
 #include "router/text/markers.h"
 #include "router/text/tool_parser.h"
 
@@ -77,14 +78,9 @@ class Head final {
   std::string name_;
 };
 
-class Text01ToolParser final : public ToolParser {
+class Text01ToolParser final : public BufferedToolParser {
  public:
-  explicit Text01ToolParser(ReplyWriter& out) : out_(out) {}
-
-  void Push(std::string_view text) override {
-    buffer_ += text;
-    Run();
-  }
+  explicit Text01ToolParser(ReplyWriter& out) : BufferedToolParser(out) {}
 
   void OnFunctionCall() override {
     if (state_ == State::kOutside &&
@@ -99,8 +95,7 @@ class Text01ToolParser final : public ToolParser {
   }
 
   void Flush() override {
-    final_ = true;
-    Run();
+    RunToEnd();
     const bool cut_fence = state_ == State::kBetween || state_ == State::kOther;
     if (!cut_fence || !MayBecome(buffer_, kFence)) out_.Content(buffer_);
     buffer_.clear();
@@ -117,14 +112,7 @@ class Text01ToolParser final : public ToolParser {
     kOther
   };
 
-  void Run() {
-    while (pos_ < buffer_.size() && Advance()) {
-    }
-    buffer_.erase(0, pos_);
-    pos_ = 0;
-  }
-
-  bool Advance() {
+  bool Advance() override {
     switch (state_) {
       case State::kOutside:
         return Outside();
@@ -142,12 +130,7 @@ class Text01ToolParser final : public ToolParser {
     return false;
   }
 
-  std::string_view rest() const { return std::string_view(buffer_).substr(pos_); }
   bool waits(Match match) const { return match == Match::kMaybe && !final_; }
-  size_t SkipBlanks(size_t pos) const {
-    while (pos < buffer_.size() && IsBlank(buffer_[pos])) ++pos;
-    return pos;
-  }
 
   bool Outside() {
     if (drop_blanks_) {
@@ -296,14 +279,8 @@ class Text01ToolParser final : public ToolParser {
     return NextCallOrFence();
   }
 
-  ReplyWriter& out_;
   State state_ = State::kOutside;
-  bool final_ = false;
-  std::string buffer_;
-  size_t pos_ = 0;
-  size_t blanks_ = 0;         // how much of its front is known to be whitespace
-  bool drop_blanks_ = false;  // whitespace behind a block goes
-  bool fenced_ = false;       // the block began with a fence
+  bool fenced_ = false;  // the block began with a fence
   ArgumentScanner scanner_;
   std::string tail_;  // whitespace at the end of other text
 };
