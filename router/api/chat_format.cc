@@ -24,10 +24,8 @@ class ChatFormat final : public ReplyFormat {
     if (head_.shape.return_token_ids) WriteIds(json, "prompt_token_ids", head_.prompt_ids[choice]);
     json.Key("choices").BeginArray().BeginObject().Field("index", choice);
     json.Key("delta").BeginObject().Field("role", "assistant").Field("content", "").EndObject();
-    json.NullField("logprobs").NullField("finish_reason").EndObject().EndArray();
-    if (usage != nullptr) WriteUsage(json, *usage);
-    json.EndObject();
-    return json.Take();
+    json.NullField("logprobs").NullField("finish_reason");
+    return CloseChunk(json, usage);
   }
 
   std::string Chunk(const ChunkParts& parts) override {
@@ -41,20 +39,11 @@ class ChatFormat final : public ReplyFormat {
     WriteLogprobs(json, parts.tokens);
     WriteFinish(json, parts.finish);
     if (head_.shape.return_token_ids) WriteTokenIds(json, parts.tokens);
-    json.EndObject().EndArray();
-    if (parts.usage != nullptr) WriteUsage(json, *parts.usage);
-    json.EndObject();
-    return json.Take();
+    return CloseChunk(json, parts.usage);
   }
 
   std::string UsageChunk(const ReplyUsage& usage) override {
-    JsonWriter json;
-    json.BeginObject();
-    WriteHead(json, head_, kChunk);
-    json.Key("choices").BeginArray().EndArray();
-    WriteUsage(json, usage);
-    json.EndObject();
-    return json.Take();
+    return MakeUsageChunk(head_, kChunk, usage);
   }
 
   std::string Whole(std::span<const ChoiceResult> choices, const ReplyUsage& usage) override {

@@ -43,20 +43,11 @@ class CompletionFormat final : public ReplyFormat {
       }
       WriteTokenIds(json, parts.tokens);
     }
-    json.EndObject().EndArray();
-    if (parts.usage != nullptr) WriteUsage(json, *parts.usage);
-    json.EndObject();
-    return json.Take();
+    return CloseChunk(json, parts.usage);
   }
 
   std::string UsageChunk(const ReplyUsage& usage) override {
-    JsonWriter json;
-    json.BeginObject();
-    WriteHead(json, head_, kObject);
-    json.Key("choices").BeginArray().EndArray();
-    WriteUsage(json, usage);
-    json.EndObject();
-    return json.Take();
+    return MakeUsageChunk(head_, kObject, usage);
   }
 
   std::string Whole(std::span<const ChoiceResult> choices, const ReplyUsage& usage) override {

@@ -63,6 +63,24 @@ void WriteUsage(JsonWriter& json, const ReplyUsage& usage) {
   json.EndObject();
 }
 
+std::string CloseChunk(JsonWriter& json, const ReplyUsage* usage) {
+  json.EndObject().EndArray();
+  if (usage != nullptr) WriteUsage(json, *usage);
+  json.EndObject();
+  return json.Take();
+}
+
+std::string MakeUsageChunk(const ReplyHead& head, std::string_view object,
+                           const ReplyUsage& usage) {
+  JsonWriter json;
+  json.BeginObject();
+  WriteHead(json, head, object);
+  json.Key("choices").BeginArray().EndArray();
+  WriteUsage(json, usage);
+  json.EndObject();
+  return json.Take();
+}
+
 void WriteFinish(JsonWriter& json, const ChoiceFinishedEvent* finish) {
   if (finish == nullptr) {
     json.NullField("finish_reason");

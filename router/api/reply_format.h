@@ -67,6 +67,10 @@ std::string_view NameOf(ReplyFinish reason);
 // id, object, created, model.
 void WriteHead(JsonWriter& json, const ReplyHead& head, std::string_view object);
 void WriteUsage(JsonWriter& json, const ReplyUsage& usage);
+// Ends the choice, the choices and the chunk; usage (nullptr: none) goes between.
+std::string CloseChunk(JsonWriter& json, const ReplyUsage* usage);
+// The chunk without choices that ends a stream whose client asked for usage.
+std::string MakeUsageChunk(const ReplyHead& head, std::string_view object, const ReplyUsage& usage);
 // finish_reason and stop_reason; without `finish`: null, and no stop_reason.
 void WriteFinish(JsonWriter& json, const ChoiceFinishedEvent* finish);
 void WriteIds(JsonWriter& json, std::string_view key, std::span<const TokenId> ids);
