@@ -7,6 +7,8 @@
 namespace levin {
 namespace {
 
+constexpr int64_t kWindowM1 = 1'000'000;
+constexpr int64_t kWindowText01 = 4'000'000;
 constexpr int64_t kContexts[] = {2 << 10, 8 << 10, 32 << 10, 128 << 10, 1 << 20};
 
 // Tokens of one sequence that has the whole cache.
@@ -32,7 +34,7 @@ MemoryPlan::Context At(int64_t tokens, const ModelConfig& config, const MemoryPl
 
 int64_t UsableWindow(const ModelConfig& config) {
   const bool m1 = config.family == ModelConfig::Family::kM1;
-  return std::min<int64_t>(config.max_positions, m1 ? 1'000'000 : 4'000'000);
+  return std::min<int64_t>(config.max_positions, m1 ? kWindowM1 : kWindowText01);
 }
 
 MemoryPlan PlanMemory(const ModelConfig& config, const WeightBytes& weights,

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "common/config/memory_plan.h"
+
 namespace levin {
 namespace {
 
 constexpr int64_t kDefaultBytesMax = int64_t{8} << 30;
-constexpr int64_t kAutoLengthMaxM1 = 1'000'000;
-constexpr int64_t kAutoLengthMaxText01 = 4'000'000;
 
 std::string Mib(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
 std::string Kib(int64_t bytes) { return std::to_string((bytes + (1 << 9)) >> 10) + " KiB"; }
@@ -20,9 +20,7 @@ int64_t Budget(const WorkerOptions& options, int64_t available_bytes) {
 // What half of the budget holds for one sequence, whole blocks.
 int64_t AutoLength(const ModelConfig& config, const CacheGeometry& geometry,
                    int64_t bytes_per_rank) {
-  const bool m1 = config.family == ModelConfig::Family::kM1;
-  const int64_t window =
-      std::min(config.max_positions, m1 ? kAutoLengthMaxM1 : kAutoLengthMaxText01);
+  const int64_t window = UsableWindow(config);
   if (geometry.kv_bytes_per_block == 0) return window;
   const int64_t blocks =
       (bytes_per_rank / 2 - geometry.state_bytes_per_slot) / geometry.kv_bytes_per_block;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/config/memory_plan.h"
+
 namespace levin {
 namespace {
 
@@ -51,6 +53,19 @@ TEST_F(CachePlanTest, AnAskedLengthIsKeptUpToTheModelsWindow) {
   EXPECT_EQ(Plan(400 * kMib).max_model_len, 1000);
   options_.max_model_len = 1'000'000'000;
   EXPECT_EQ(Plan(400 * kMib).max_model_len, config_.max_positions);
+}
+
+TEST_F(CachePlanTest, UnaskedItOffersTheWindowThatThePlannerOffers) {
+  config_.max_positions = int64_t{1} << 30;
+  options_.cache_bytes = int64_t{1} << 50;
+  MemoryDemand demand;
+  demand.ranks = options_.world_size;
+  demand.device_bytes = options_.cache_bytes;
+  for (const auto family : {ModelConfig::Family::kM1, ModelConfig::Family::kText01}) {
+    config_.family = family;
+    EXPECT_EQ(Plan(0).max_model_len, UsableWindow(config_));
+    EXPECT_EQ(PlanMemory(config_, {}, demand).max_model_len, UsableWindow(config_));
+  }
 }
 
 TEST_F(CachePlanTest, TooLittleMemoryIsAMemoryExitWithTheNumbers) {
