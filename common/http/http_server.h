@@ -1,5 +1,5 @@
 // HTTP/1.1 with keep-alive, whole and streamed replies, over Asio and Beast's parser (both live in
-// http_server.cc alone). The router's API and every rank's health and metrics are served by it.
+// common/http alone). The router's API and every rank's health and metrics are served by it.
 //
 // What the server answers itself, in OpenAI's error shape, closing the connection: 400 malformed,
 // 408 too slow, 413 body over the limit (not read), 417 unknown expectation, 431 headers over the

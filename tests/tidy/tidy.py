@@ -62,7 +62,8 @@ DOORS = [
     (r"grpc(pp)?/|.*\.grpc\.pb\.h$", "gRPC",
      r"(tests/)?(common|router|worker)/rpc/|(tests/)?cli/|(router|worker)/main\.cc$|"
      r"worker/process/|tests/(system|contract|fuzz)/"),
-    (r"boost/(asio|beast)", "Asio and Beast", r"common/http/http_server\.cc$"),
+    (r"boost/(asio|beast)", "Asio and Beast",
+     r"common/http/(http_server\.cc|connection\.h|connection(_read)?\.cc)$"),
     (r"CLI/", "CLI11", r"common/config/options\.cc$"),
     (r"prometheus/", "prometheus-cpp", r"common/metrics/"),
     (r"spdlog/", "spdlog", r"common/log/"),
