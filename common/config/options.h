@@ -1,4 +1,4 @@
-// Command line and environment into plain structs; CLI11 lives in options.cc alone. Precedence:
+// Command line and environment into plain structs; CLI11 lives in flag_set.cc alone. Precedence:
 // command line, then LEVIN_<FLAG>, then the built-in default. `--a-b` = `--a_b`.
 #pragma once
 
@@ -122,11 +122,5 @@ Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv
 Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv);
 Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv);
 Result<Parsed<PlanOptions>> ParsePlanOptions(int argc, const char* const* argv);
-
-// "1M", "256k" (powers of ten for tokens), "8GiB", "80GB", plain numbers.
-Result<int64_t> ParseCount(const std::string& text);
-Result<int64_t> ParseBytes(const std::string& text);
-// "90" and "90s" are seconds; also "500ms", "5m", "1h".
-Result<int64_t> ParseTimeMs(const std::string& text);
 
 }  // namespace levin

@@ -64,7 +64,7 @@ DOORS = [
      r"worker/process/|tests/(system|contract|fuzz)/"),
     (r"boost/(asio|beast)", "Asio and Beast",
      r"common/http/(http_server\.cc|connection\.h|connection(_read)?\.cc)$"),
-    (r"CLI/", "CLI11", r"common/config/options\.cc$"),
+    (r"CLI/", "CLI11", r"common/config/flag_set\.cc$"),
     (r"prometheus/", "prometheus-cpp", r"common/metrics/"),
     (r"spdlog/", "spdlog", r"common/log/"),
 ]

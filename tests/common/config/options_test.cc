@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "common/config/option_units.h"
+
 namespace levin {
 namespace {
 
