@@ -37,6 +37,7 @@ Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv) 
     return Error(InvalidArgument("--ids is missing: expected a JSON file of prompts"));
   if (eval.out_file.empty())
     return Error(InvalidArgument("--out is missing: expected the file to write"));
+  RETURN_ERROR_IF(CheckCorruptRank(eval.worker));
   ResolveAuto(eval.worker);
   return parsed;
 }

@@ -28,6 +28,13 @@ Status OneModel(const std::string& positional, std::string& model) {
   return RequireModel(model);
 }
 
+Status CheckCorruptRank(const WorkerOptions& worker) {
+  if (worker.corrupt_rank >= -1 && worker.corrupt_rank < worker.world_size) return Status::Ok();
+  return InvalidArgument("--test-corrupt-rank is " + std::to_string(worker.corrupt_rank) +
+                         ", expected a rank of the group, 0 to " +
+                         std::to_string(worker.world_size - 1) + ", or -1 for none");
+}
+
 void ResolveAuto(WorkerOptions& worker) {
   if (worker.dtype == "auto") worker.dtype = "bfloat16";
   if (worker.device == "auto") worker.device = "cpu";

@@ -13,6 +13,8 @@ Result<int> PortOrOff(const std::string& text, const char* flag);
 Status RequireModel(const std::string& model);
 // MODEL and --model are two ways to say it.
 Status OneModel(const std::string& positional, std::string& model);
+// --test-corrupt-rank: a rank of the group, or -1 for none.
+Status CheckCorruptRank(const WorkerOptions& worker);
 void ResolveAuto(WorkerOptions& worker);
 
 }  // namespace levin

@@ -37,6 +37,7 @@ Result<Parsed<WorkerOptions>> ParseWorkerOptions(int argc, const char* const* ar
                                  ", expected less than --world-size " +
                                  std::to_string(worker.world_size)));
   }
+  RETURN_ERROR_IF(CheckCorruptRank(worker));
   if (worker.rank > 0 && worker.leader.empty()) {
     return Error(InvalidArgument("--leader is missing: rank " + std::to_string(worker.rank) +
                                  " needs the leader's address"));

@@ -107,6 +107,26 @@ TEST(OptionsTest, ARankAboveZeroNeedsItsLeader) {
   EXPECT_THAT(parsed.error().message(), HasSubstr("--leader"));
 }
 
+TEST(OptionsTest, ACorruptRankOutsideTheGroupIsAnErrorWithTheRange) {
+  const auto worker = [](const char* rank) {
+    const char* argv[] = {"levin-worker", "--model=m", "--world-size=2", rank};
+    return ParseWorkerOptions(4, argv);
+  };
+  for (const char* good :
+       {"--test-corrupt-rank=-1", "--test-corrupt-rank=0", "--test-corrupt-rank=1"}) {
+    EXPECT_TRUE(worker(good)) << good;
+  }
+  EXPECT_FALSE(worker("--test-corrupt-rank=-2"));
+  const auto beyond = worker("--test-corrupt-rank=2");
+  ASSERT_FALSE(beyond);
+  EXPECT_THAT(beyond.error().message(), HasSubstr("--test-corrupt-rank is 2"));
+  EXPECT_THAT(beyond.error().message(), HasSubstr("0 to 1"));
+  const char* argv[] = {"levin eval", "m", "--ids=i", "--out=o", "--test-corrupt-rank=1"};
+  const auto eval = ParseEvalOptions(5, argv);
+  ASSERT_FALSE(eval);
+  EXPECT_THAT(eval.error().message(), HasSubstr("--test-corrupt-rank is 1"));
+}
+
 TEST(OptionsTest, CountsAndBytesKnowTheirUnits) {
   EXPECT_EQ(*ParseCount("1M"), 1'000'000);
   EXPECT_EQ(*ParseCount("256k"), 256'000);
