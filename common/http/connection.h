@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -92,7 +93,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Dispatch();
   void Compact();
   // An answer of the server's own; then the connection ends. It carries the request's id as far as
-  // the head was read.
+  // the head was read, else one made up.
   void Refuse(HttpResponse response);
   std::string_view Unused() const { return std::string_view(in_).substr(used_); }
 

@@ -9,6 +9,7 @@
 
 #include "common/http/connection.h"
 #include "common/http/http_text.h"
+#include "common/http/request_id.h"
 
 namespace levin {
 namespace {
@@ -20,7 +21,6 @@ using Parser = http::request_parser<http::string_body>;
 
 constexpr size_t kReadBytes = 32 * 1024;
 constexpr size_t kPipelinedBytesMax = 64 * 1024;  // of later requests while one is answered
-constexpr size_t kRequestIdMax = 128;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // Case does not count in names of fields, versions and codings.
@@ -60,14 +60,6 @@ HttpResponse ParseErrorReply(const error_code& error, const HttpServerOptions& o
     return ErrorReply(505, "http_version_not_supported", "only HTTP/1.0 and HTTP/1.1 are spoken");
   }
   return ErrorReply(400, "malformed_request", "malformed HTTP request: " + error.message());
-}
-
-// The id by which the client knows its request: "" unless visible ASCII of a sane length.
-std::string RequestIdOf(const Parser::value_type& request) {
-  const boost::beast::string_view id = request["x-request-id"];
-  const bool sane = id.size() <= kRequestIdMax &&
-                    std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
-  return sane ? std::string(id.data(), id.size()) : std::string();
 }
 
 HttpResponse HeaderLimitReply(const HttpServerOptions& options) {
@@ -235,7 +227,7 @@ void Connection::Dispatch() {
           if (const std::shared_ptr<Connection> self = weak.lock()) self->Pump();
         });
       },
-      shared_.options.stream_bytes_max);
+      shared_.options.stream_bytes_max, std::string(request_.Header("x-request-id")));
   shared_.handler(std::move(request_), MakeResponder(outbox_));
   Pump();
 }
@@ -247,13 +239,16 @@ void Connection::Compact() {
 }
 
 // An answer of the server's own; then the connection ends. It carries the request's id as far as
-// the head was read.
+// the head was read, else one made up.
 void Connection::Refuse(HttpResponse response) {
+  std::string_view id;
   if (parser_) {
-    if (std::string id = RequestIdOf(parser_->beast.get()); !id.empty()) {
-      response.headers.emplace_back("x-request-id", std::move(id));
-    }
+    const boost::beast::string_view sent = parser_->beast.get()["x-request-id"];
+    id = {sent.data(), sent.size()};
+  } else if (phase_ == Phase::kHead) {
+    id = RequestIdInHead(Unused());
   }
+  response.headers.emplace_back("x-request-id", OwnAnswerId(id));
   phase_ = Phase::kReply;
   refusing_ = true;
   keep_alive_ = false;

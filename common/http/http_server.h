@@ -4,6 +4,7 @@
 // What the server answers itself, in OpenAI's error shape, closing the connection: 400 malformed,
 // 408 too slow, 413 body over the limit (not read), 417 unknown expectation, 431 headers over the
 // limit, 501 transfer coding other than chunked, 503 too many connections, 505 other versions.
+// Each carries x-request-id: the client's, else one made up.
 #pragma once
 
 #include <cstdint>

@@ -4,11 +4,12 @@
 
 #include "common/base/check.h"
 #include "common/http/http_text.h"
+#include "common/http/request_id.h"
 
 namespace levin {
 
-Outbox::Outbox(std::function<void()> wake, size_t bytes_max)
-    : bytes_max_(bytes_max), wake_(std::move(wake)) {}
+Outbox::Outbox(std::function<void()> wake, size_t bytes_max, std::string request_id)
+    : bytes_max_(bytes_max), request_id_(std::move(request_id)), wake_(std::move(wake)) {}
 
 void Outbox::Wake() {
   if (woken_ || !wake_) return;
@@ -116,7 +117,10 @@ void Outbox::Dropped() {
   if (!wake_ || state_ == State::kEnded || overflowed_) return;
   callback = std::exchange(gone_callback_, nullptr);
   if (!head_left_) {
-    Replace(ErrorReply(500, "internal_error", "the request was dropped without an answer"));
+    HttpResponse reply =
+        ErrorReply(500, "internal_error", "the request was dropped without an answer");
+    reply.headers.emplace_back("x-request-id", OwnAnswerId(request_id_));
+    Replace(std::move(reply));
     return;
   }
   state_ = State::kEnded;

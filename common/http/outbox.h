@@ -28,7 +28,8 @@ class Outbox final {
   // `wake` tells the connection that Take has something new: called with the lock held, from any
   // thread, at most once between two Takes, and never after Close. It must only post.
   // Starts as woken: the connection calls Take after the handler returned.
-  Outbox(std::function<void()> wake, size_t bytes_max);
+  // `request_id` is what the client sent, for the answer to a dropped request.
+  Outbox(std::function<void()> wake, size_t bytes_max, std::string request_id = {});
 
   // Handler's side: see HttpResponder.
   void Send(HttpResponse response);
@@ -60,6 +61,7 @@ class Outbox final {
   Outgoing TakeLocked() REQUIRES(mutex_);
 
   const size_t bytes_max_;
+  const std::string request_id_;
   mutable Mutex mutex_;
   std::function<void()> wake_ GUARDED_BY(mutex_);  // null once closed
   std::function<void()> gone_callback_ GUARDED_BY(mutex_);

@@ -207,7 +207,7 @@ TEST_F(HttpServerTest, RefusesAnUnknownExpectation) {
 }
 
 TEST_F(HttpServerTest, ItsOwnRefusalsCarryTheRequestIdOfTheClient) {
-  Start({.body_bytes_max = 1000});
+  Start({.header_bytes_max = 2000, .body_bytes_max = 1000});
   const auto refusal = [this](const std::string& fields) {
     HttpClient client(port());
     client.Send("POST /now HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n");
@@ -221,8 +221,41 @@ TEST_F(HttpServerTest, ItsOwnRefusalsCarryTheRequestIdOfTheClient) {
   EXPECT_EQ(refusal(id + "Expect: magic\r\nContent-Length: 2\r\n"), "417 my-id");
   EXPECT_EQ(refusal(id + "Transfer-Encoding: gzip\r\n"), "501 my-id");
   EXPECT_EQ(refusal(id + "Host: y\r\n"), "400 my-id");
-  EXPECT_EQ(refusal("Expect: magic\r\n"), "417 -");  // none is made up
-  EXPECT_EQ(refusal("X-Request-Id: two words\r\nExpect: magic\r\n"), "417 -");
+  const std::string fill = "X-Fill: " + std::string(2000, 'a') + "\r\n";
+  EXPECT_EQ(refusal(id + fill), "431 my-id");
+  EXPECT_EQ(refusal(fill + "x-request-ID:my-id \r\n"), "431 my-id");
+  EXPECT_EQ(refusal("X-Request-Id: " + std::string(500, 'x') + "\r\n" + fill),
+            "431 " + std::string(128, 'x'));
+  EXPECT_EQ(refusal(id + "no field\r\n"), "400 my-id");
+}
+
+TEST_F(HttpServerTest, ItsOwnAnswersWithoutAnIdOfTheClientCarryOneMadeUp) {
+  Start({.header_bytes_max = 2000, .read_idle_ms_max = 50});
+  const auto answer = [this](const std::string& request) {
+    HttpClient client(port());
+    client.Send(request);
+    const HttpReply reply = client.ReadReply();
+    EXPECT_TRUE(reply.headers.contains("x-request-id")) << request.substr(0, 60);
+    const auto id = reply.headers.find("x-request-id");
+    return std::to_string(reply.status) + ' ' +
+           std::to_string(id == reply.headers.end() ? 0 : id->second.size());
+  };
+  const std::string start = "GET /now HTTP/1.1\r\nHost: x\r\n";
+  EXPECT_EQ(answer(start + "X-Fill: " + std::string(2000, 'a') + "\r\n\r\n"), "431 32");
+  EXPECT_EQ(answer(start + "Expect: magic\r\n\r\n"), "417 32");
+  EXPECT_EQ(answer(start + "X-Request-Id: two words\r\nExpect: magic\r\n\r\n"), "417 32");
+  EXPECT_EQ(answer("\x16\x03\x01"), "400 32");
+  EXPECT_EQ(answer("GET /now HT"), "408 32");
+}
+
+TEST_F(HttpServerTest, TheAnswerToADroppedRequestCarriesItsId) {
+  Start();
+  HttpClient client(port());
+  client.Send("GET /drop HTTP/1.1\r\nHost: x\r\nX-Request-Id: my-id\r\n\r\n");
+  Next().responder.reset();
+  const HttpReply reply = client.ReadReply();
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_EQ(reply.headers.at("x-request-id"), "my-id");
 }
 
 TEST_F(HttpServerTest, AnswersHttp10AndClosesUnlessAskedToKeepAlive) {

@@ -1,0 +1,16 @@
+// The x-request-id of what the server answers itself: no handler is there to set it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace levin {
+
+// What the client sent, cut to 128 characters; one made up if that is empty or not visible ASCII.
+std::string OwnAnswerId(std::string_view sent);
+
+// The value of the first x-request-id field in a head that could not be parsed, e.g. because it is
+// too long: of whole lines only, "" if there is none.
+std::string_view RequestIdInHead(std::string_view head);
+
+}  // namespace levin
