@@ -16,26 +16,17 @@
 #include "worker/eval/eval_collector.h"
 #include "worker/process/abort_switch.h"
 #include "worker/process/emergency.h"
-#include "worker/process/health_server.h"
 #include "worker/process/hello.h"
 #include "worker/process/host_resources.h"
-#include "worker/process/model_folder.h"
 #include "worker/process/rank_metrics.h"
 #include "worker/process/rank_model.h"
-#include "worker/process/startup_state.h"
+#include "worker/process/rank_start.h"
 #include "worker/process/step_meter.h"
 #include "worker/process/timed_collective.h"
-#include "worker/process/watch.h"
 #include "worker/rpc/group_client.h"
 
 namespace levin {
 namespace {
-
-constexpr Duration kStall{std::chrono::milliseconds(kRendezvousStallMs)};
-constexpr Duration kLastWords = std::chrono::seconds(1);
-constexpr Duration kLeaveLimit = std::chrono::seconds(5);
-
-TimePoint In(Duration duration) { return std::chrono::steady_clock::now() + duration; }
 
 class FollowerProcess final {
  public:
@@ -99,30 +90,20 @@ class FollowerProcess final {
 };
 
 OrExit<void> FollowerProcess::StartUp() {
-  OrExit<ModelFolder> folder = ReadModelFolder(options_);
-  if (!folder) return tl::unexpected(std::move(folder).error());
-  folder_ = *std::move(folder);
-  if (!options_.eval_job.empty()) {
-    Result<EvalJob> job = ReadEvalJob(options_.eval_job);
-    if (!job) return ExitWith(ExitCode::kConfig, std::move(job).error());
-    job_ = *std::move(job);
-  }
-  for (const auto step : {&FollowerProcess::OpenDoors, &FollowerProcess::Join,
-                          &FollowerProcess::LoadModel, &FollowerProcess::WarmAndReport}) {
-    if (OrExit<void> done = (this->*step)(); !done) return done;
-  }
-  return {};
+  OrExit<RankInput> input = ReadRankInput(options_);
+  if (!input) return tl::unexpected(std::move(input).error());
+  folder_ = std::move(input->folder);
+  job_ = std::move(input->job);
+  return InOrder(*this, {&FollowerProcess::OpenDoors, &FollowerProcess::Join,
+                         &FollowerProcess::LoadModel, &FollowerProcess::WarmAndReport});
 }
 
 OrExit<void> FollowerProcess::OpenDoors() {
-  if (options_.metrics_port >= 0) {
-    auto health = StartHealthServer(options_.metrics_host, options_.metrics_port,
-                                    {[this] { return Health(); }, [this] { return Metrics(); }});
-    if (!health) return ExitWith(ExitCode::kPort, std::move(health).error());
-    health_ = *std::move(health);
-  }
-  auto watch = Watch::Start([this] { OnTick(); }, [this](int count) { OnSignal(count); });
-  if (!watch) return ExitWith(ExitCode::kOther, std::move(watch).error());
+  auto health = OpenHealth(options_, {[this] { return Health(); }, [this] { return Metrics(); }});
+  if (!health) return tl::unexpected(std::move(health).error());
+  health_ = *std::move(health);
+  auto watch = StartWatch([this] { OnTick(); }, [this](int count) { OnSignal(count); });
+  if (!watch) return tl::unexpected(std::move(watch).error());
   watch_ = *std::move(watch);
   return {};
 }
@@ -158,11 +139,7 @@ OrExit<void> FollowerProcess::Join() {
 }
 
 OrExit<void> FollowerProcess::LoadModel() {
-  OrExit<ModelWeights> weights =
-      LoadRankWeights(options_, folder_, [this](int64_t done, int64_t total) {
-        state_.bytes_done = done;
-        state_.bytes_total = total;
-      });
+  OrExit<ModelWeights> weights = LoadRankWeights(options_, folder_, ProgressInto(state_));
   if (!weights) return tl::unexpected(std::move(weights).error());
   client_->SendLoaded({.free_bytes = AvailableBytes(), .weights_digest = weights->digest});
   metrics_.device_memory_bytes(MemoryKind::kWeights).Set(static_cast<double>(weights->bytes));
@@ -203,8 +180,7 @@ OrExit<void> FollowerProcess::WarmAndReport() {
 
 Exit FollowerProcess::Follow() {
   std::string line = "levin-worker: rank " + std::to_string(options_.rank) + " ready";
-  if (health_ != nullptr)
-    line += " metrics=" + options_.metrics_host + ":" + std::to_string(health_->port());
+  line += MetricsAddress(options_, health_.get());
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
   Log(LogLevel::kInfo, "ready", {{"rank", options_.rank}, {"epoch", welcome_.epoch}});
