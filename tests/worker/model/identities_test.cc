@@ -1,45 +1,12 @@
 // What must hold whatever the weights are (model.md 12): cutting, company, slots, ranks.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "tests/support/golden.h"
-#include "tests/worker/model/model_group.h"
+#include "tests/worker/model/tiny_network.h"
 #include "worker/comm/local_collective.h"
 
 namespace levin::testing {
 namespace {
-
-std::filesystem::path Tiny() { return GoldenDirs("network").front() / "tiny"; }
-
-std::vector<TokenId> Prompt(int seed, int64_t tokens) {
-  std::vector<TokenId> prompt;
-  for (int64_t t = 0; t < tokens; ++t) {
-    prompt.push_back(static_cast<TokenId>((seed * 131 + t * t * 7 + t * 29) % 320));
-  }
-  return prompt;
-}
-
-float Difference(std::span<const float> a, std::span<const float> b) {
-  CHECK_EQ(a.size(), b.size());
-  float worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const float difference = std::abs(a[i] - b[i]);
-    if (!(difference <= worst)) worst = difference;
-  }
-  return worst;
-}
-
-void FillWithNan(const TensorView& tensor) {
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    if (tensor.dtype == DType::kF32) {
-      tensor.as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
-    } else {
-      tensor.as<uint16_t>()[i] = 0x7fc0;
-    }
-  }
-}
 
 TEST(IdentitiesTest, AOneTokenPromptOnADirtySlotIsAsOnACleanOne) {
   for (const DType act : {DType::kF32, DType::kBF16}) {
