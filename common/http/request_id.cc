@@ -19,10 +19,7 @@ bool StartsWithField(std::string_view line) {
 
 }  // namespace
 
-std::string OwnAnswerId(std::string_view sent) {
-  const bool visible =
-      std::all_of(sent.begin(), sent.end(), [](char c) { return c > ' ' && c < 127; });
-  if (visible && !sent.empty()) return std::string(sent.substr(0, kRequestIdMax));
+std::string NewRequestId() {
   std::random_device source;
   std::string id;
   for (int word = 0; word < 4; ++word) {
@@ -31,6 +28,12 @@ std::string OwnAnswerId(std::string_view sent) {
     id += digits;
   }
   return id;
+}
+
+std::string OwnAnswerId(std::string_view sent) {
+  const bool visible =
+      std::all_of(sent.begin(), sent.end(), [](char c) { return c > ' ' && c < 127; });
+  return visible && !sent.empty() ? std::string(sent.substr(0, kRequestIdMax)) : NewRequestId();
 }
 
 std::string_view RequestIdInHead(std::string_view head) {

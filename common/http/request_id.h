@@ -1,10 +1,14 @@
-// The x-request-id of what the server answers itself: no handler is there to set it.
+// x-request-id: a new one, and that of what the server answers itself (no handler is there to set
+// it).
 #pragma once
 
 #include <string>
 #include <string_view>
 
 namespace levin {
+
+// 32 hex digits nobody has had.
+std::string NewRequestId();
 
 // What the client sent, cut to 128 characters; one made up if that is empty or not visible ASCII.
 std::string OwnAnswerId(std::string_view sent);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/http/request_id.h"
 #include "router/api/admin_handler.h"
 #include "router/api/chat_handler.h"
 #include "router/api/completion_handler.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <random>
 #include <utility>
 
 #include "router/api/error_reply.h"
@@ -64,17 +62,6 @@ Result<std::string> CheckRequestId(std::string_view id, const std::string& param
         InvalidArgument(param + " may hold visible ASCII characters only").WithParam(param));
   }
   return std::string(id.substr(0, kRequestIdMax));
-}
-
-std::string NewRequestId() {
-  std::random_device source;
-  std::string id;
-  for (int word = 0; word < 4; ++word) {
-    char digits[9];
-    std::snprintf(digits, sizeof digits, "%08x", source());
-    id += digits;
-  }
-  return id;
 }
 
 Status AdoptBodyId(ApiCall& call, const std::string& body_id) {

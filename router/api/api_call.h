@@ -54,8 +54,6 @@ struct ApiCall {
 // An id as clients may send one, cut to 128 characters; kInvalidArgument unless all of it is
 // visible ASCII.
 Result<std::string> CheckRequestId(std::string_view id, const std::string& param);
-// 32 hex digits.
-std::string NewRequestId();
 
 // The id of the body counts where no header gave one.
 Status AdoptBodyId(ApiCall& call, const std::string& body_id);
