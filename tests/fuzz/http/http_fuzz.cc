@@ -44,7 +44,8 @@ uint16_t Port() {
 // Each input leaves a pair of addresses in TIME_WAIT, and one destination has only so many.
 std::string NextDestination() {
   static int64_t inputs = 0;
-  return "127.0.0." + std::to_string(1 + inputs++ % 250);
+  std::string address = "127.0.0.";
+  return address += std::to_string(1 + inputs++ % 250);
 }
 
 // `text` is a sequence of whole replies; the last may be cut (an abort).
