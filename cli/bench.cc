@@ -7,6 +7,7 @@
 #include <random>
 
 #include "cli/bench_client.h"
+#include "cli/bench_kernel.h"
 #include "cli/commands.h"
 #include "cli/worker_group.h"
 #include "common/base/mutex.h"
@@ -121,6 +122,7 @@ int RunBench(int argc, const char* const* argv) {
   if (!parsed) return Complain(parsed.error(), 2);
   if (!parsed->help.empty()) return std::fputs(parsed->help.c_str(), stdout), 0;
   BenchOptions& options = parsed->options;
+  if (options.kernel) return RunKernelBench(options);
   const Result<ModelConfig> config = LoadModelConfig(options.worker.model);
   if (!config) return Complain(config.error(), 3);
   if (Status status = CheckTensorParallel(*config, options.worker.world_size); !status.ok()) {

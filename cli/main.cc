@@ -17,7 +17,8 @@ constexpr Subcommand kSubcommands[] = {
     {"serve", &levin::RunServe, "serve MODEL: router and tensor-parallel workers on this host"},
     {"eval", &levin::RunEval,
      "eval MODEL --ids FILE.json --out FILE.safetensors: logits, states, traces of a checkpoint"},
-    {"bench", &levin::RunBench, "bench --engine MODEL: tokens per second of the engine"},
+    {"bench", &levin::RunBench,
+     "bench --engine MODEL: tokens per second of the engine; bench --kernel: of its kernels"},
     {"plan", &levin::RunPlan,
      "plan MODEL --device-memory BYTES: does it fit, how many sequences, which flags"},
 };

@@ -97,8 +97,10 @@ struct PlanOptions {
   bool json = false;
 };
 
-// levin bench: tokens per second of the engine, without load time and warm-up.
+// levin bench: tokens per second of the engine, without load time and warm-up; or of its kernels.
 struct BenchOptions {
+  bool kernel = false;        // no model: the CPU kernels beside the machine's roof
+  std::string which = "all";  // of them
   WorkerOptions worker;
   int32_t prompt = 0;  // tokens to prefill
   int32_t gen = 0;     // tokens to generate; > 0: these are what is timed

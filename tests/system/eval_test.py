@@ -105,6 +105,16 @@ class Bench(unittest.TestCase):
             self.assertEqual(code, 0, error)
             self.assertGreater(json.loads(out.splitlines()[-1])["tokens_per_s"], 0)
 
+    def test_kernels_stand_beside_the_roof_of_the_same_process(self):
+        code, out, error = levin("bench", "--kernel", "norms", "--rounds", 1)
+        self.assertEqual(code, 0, error)
+        result = json.loads(out.splitlines()[-1])
+        self.assertTrue(all(roof["per_s"] > 0 for roof in result["roofs"]))
+        self.assertEqual({k["kernel"] for k in result["kernels"]}, {"RmsNorm", "GateNorm"})
+        for kernel in result["kernels"]:
+            self.assertAlmostEqual(kernel["share"], kernel["per_s"] / kernel["roof_per_s"])
+            self.assertIn(f"| {kernel['kernel']} |", out)  # the table above
+
     def test_nothing_to_time_exits_2(self):
         self.assertEqual(levin("bench", "--engine", DEMO)[0], 2)
 

@@ -35,6 +35,7 @@ ALLOWED = {
     "worker/backend": COMMON + ["worker/tensor"],
     "worker/backend/cpu": COMMON + ["worker/backend", "worker/tensor"],
     "worker/backend/cuda": COMMON + ["worker/backend", "worker/tensor"],
+    "worker/bench": COMMON + ["worker/backend/cpu", "worker/backend", "worker/tensor"],
     "worker/comm": COMMON + ["worker/backend", "worker/tensor"],
     "worker/weights": COMMON + ["worker/backend", "worker/tensor"],
     "worker/model": COMMON + ["worker/weights", "worker/comm", "worker/backend", "worker/tensor",

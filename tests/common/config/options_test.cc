@@ -11,6 +11,7 @@
 namespace levin {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -125,6 +126,19 @@ TEST(OptionsTest, ACorruptRankOutsideTheGroupIsAnErrorWithTheRange) {
   const auto eval = ParseEvalOptions(5, argv);
   ASSERT_FALSE(eval);
   EXPECT_THAT(eval.error().message(), HasSubstr("--test-corrupt-rank is 1"));
+}
+
+TEST(OptionsTest, BenchTimesAModelOrNamedKernels) {
+  const auto bench = [](auto... args) {
+    const char* argv[] = {"levin bench", args...};
+    return ParseBenchOptions(sizeof...(args) + 1, argv);
+  };
+  EXPECT_EQ(bench("--kernel").value().options.which, "all");
+  EXPECT_EQ(bench("--kernel", "norms").value().options.which, "norms");
+  EXPECT_THAT(bench("--kernel", "tides").error().message(),
+              AllOf(HasSubstr("'tides'"), HasSubstr("lightning-context")));
+  EXPECT_THAT(bench("--engine", "m", "--prompt", "1", "norms").error().message(),
+              AllOf(HasSubstr("'norms'"), HasSubstr("--kernel")));
 }
 
 TEST(OptionsTest, CountsAndBytesKnowTheirUnits) {
