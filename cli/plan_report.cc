@@ -124,7 +124,12 @@ std::string Cell(int64_t sequences, bool allowed) {
   return Format("%9s", allowed ? Grouped(sequences).c_str() : "-");
 }
 
-std::string ContextText(const MemoryPlan& memory, int64_t positions) {
+// Why the longest accepted sequence is shorter than the longest that fits.
+const char* AskedText(bool asked) {
+  return asked ? "" : " (half of the cache, at most the trained window)";
+}
+
+std::string ContextText(const MemoryPlan& memory, int64_t positions, bool asked) {
   std::string head = "\nsequences at once of              ";
   std::string bytes = "  whatever the split              ";
   std::string split = "  as split by the flags below     ";
@@ -135,8 +140,9 @@ std::string ContextText(const MemoryPlan& memory, int64_t positions) {
     split += Cell(context.sequences_as_split, context.tokens <= memory.max_model_len);
   }
   return head + "\n" + bytes + "\n" + split + "\n" +
-         Format("  (%s slots, %s blocks; -: longer than the model or --max-model-len allows)\n",
-                Grouped(memory.split.slots).c_str(), Grouped(memory.split.blocks).c_str());
+         Format("  %s slots, %s blocks; accepted: sequences of up to %s tokens%s; -: longer\n",
+                Grouped(memory.split.slots).c_str(), Grouped(memory.split.blocks).c_str(),
+                Grouped(memory.max_model_len).c_str(), AskedText(asked));
 }
 
 std::string Quoted(const std::string& word) {
@@ -189,8 +195,8 @@ std::string PlanText(const ModelPlan& plan) {
   std::string text =
       NetworkText(plan) + CheckpointText(plan.checkpoint) + RankText(plan) + CostText(plan);
   if (!plan.memory.fits) return text;
-  text += ContextText(plan.memory, plan.config.max_positions) + "\nlevin serve " +
-          Quoted(plan.options.model);
+  text += ContextText(plan.memory, plan.config.max_positions, plan.options.max_model_len > 0) +
+          "\nlevin serve " + Quoted(plan.options.model);
   for (const std::string& flag : plan.flags) text += " " + Quoted(flag);
   return text + "\n";
 }

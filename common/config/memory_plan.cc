@@ -7,8 +7,6 @@
 namespace levin {
 namespace {
 
-constexpr int64_t kWindowM1 = 1'000'000;
-constexpr int64_t kWindowText01 = 4'000'000;
 constexpr int64_t kContexts[] = {2 << 10, 8 << 10, 32 << 10, 128 << 10, 1 << 20};
 
 // Tokens of one sequence that has the whole cache.
@@ -32,11 +30,6 @@ MemoryPlan::Context At(int64_t tokens, const ModelConfig& config, const MemoryPl
 
 }  // namespace
 
-int64_t UsableWindow(const ModelConfig& config) {
-  const bool m1 = config.family == ModelConfig::Family::kM1;
-  return std::min<int64_t>(config.max_positions, m1 ? kWindowM1 : kWindowText01);
-}
-
 MemoryPlan PlanMemory(const ModelConfig& config, const WeightBytes& weights,
                       const MemoryDemand& demand) {
   CHECK(demand.ranks >= 1 && demand.max_num_seqs >= 1, demand.ranks, demand.max_num_seqs);
@@ -53,14 +46,12 @@ MemoryPlan PlanMemory(const ModelConfig& config, const WeightBytes& weights,
   plan.fits = plan.needed_bytes <= plan.budget_bytes;
   plan.longest_tokens = LongestAlone(config, demand, plan.cache_bytes, plan.geometry);
   if (!plan.fits) return plan;
-  plan.max_model_len = demand.max_model_len > 0
-                           ? demand.max_model_len
-                           : std::min(plan.longest_tokens, UsableWindow(config));
-  const Result<CacheSplit> split =
-      SplitBudget(plan.cache_bytes * demand.ranks, demand.ranks, plan.geometry, demand.max_num_seqs,
-                  plan.max_model_len);
-  CHECK(split.has_value(), plan.cache_bytes);  // it holds needed_bytes, hence one sequence
-  plan.split = *split;
+  const Result<CacheShare> share =
+      ShareCache(config, plan.geometry, plan.cache_bytes * demand.ranks, demand.ranks,
+                 demand.max_num_seqs, demand.max_model_len);
+  CHECK(share.has_value(), plan.cache_bytes);  // it holds needed_bytes, hence one sequence
+  plan.split = share->split;
+  plan.max_model_len = share->max_model_len;
   for (int64_t tokens : kContexts) plan.contexts.push_back(At(tokens, config, plan));
   return plan;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/config/cache_cost.h"
+#include "common/config/cache_share.h"
 #include "common/config/model_config.h"
 
 namespace levin {
@@ -36,7 +37,7 @@ struct MemoryDemand {
   int64_t overhead_bytes = kPublishedOverheadBytes;
   int kv_element_bytes = 2;    // as MakeCacheGeometry
   int64_t max_num_seqs = 256;  // >= 1
-  int64_t max_model_len = 0;   // 0: what the memory holds for one request, at most UsableWindow
+  int64_t max_model_len = 0;   // 0: AutomaticLength
 };
 
 struct MemoryPlan {
@@ -50,7 +51,7 @@ struct MemoryPlan {
   CacheGeometry geometry;
   int64_t longest_tokens = 0;  // of one sequence alone in the cache, at most max_positions; 0: none
 
-  // Where it fits: how the allocator splits the cache at start, and for which longest sequence.
+  // Where it fits, the allocator's own ShareCache: the split, and the longest sequence accepted.
   int64_t max_model_len = 0;
   CacheSplit split;
 
@@ -66,9 +67,5 @@ struct MemoryPlan {
 // All bytes are those of the rank whose `weights` are given: the largest.
 MemoryPlan PlanMemory(const ModelConfig& config, const WeightBytes& weights,
                       const MemoryDemand& demand);
-
-// The longest sequence that is worth offering unasked: what the family was trained for (1M tokens,
-// Text-01 4M), not what its positions would allow.
-int64_t UsableWindow(const ModelConfig& config);
 
 }  // namespace levin

@@ -13,6 +13,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/system"))
+from levin_server import Server  # noqa: E402
+
 LEVIN = os.path.join(os.environ.get("LEVIN_BIN", ROOT / "build/dev/bin"), "levin")
 
 
@@ -56,6 +59,26 @@ class Command(unittest.TestCase):
             self.assertTrue(err.startswith("levin plan: "), err)
         with tempfile.TemporaryDirectory() as empty:
             self.assertEqual(plan(empty, "--device-memory", "8GB")[0], 3)
+
+
+class Group(unittest.TestCase):
+    """A group started with the proposed flags takes what was promised."""
+
+    def test_a_running_group_has_the_slots_the_bytes_and_the_length_of_its_plan(self):
+        demo = ROOT / "models/levin-demo"
+        for ranks, more in ((1, []), (2, ["--quantization", "experts_int8"]), (4, ["--max-model-len", "2000"])):
+            code, out, err = plan(demo, "--tensor-parallel-size", ranks, "--device-memory", "40MB", "--overhead-bytes", "1MB", "--json", *more)
+            self.assertEqual((code, err), (0, ""))
+            promised = json.loads(out)
+            with Server(*promised["flags"], model=demo) as server:
+                window = server.post("/tokenize", {"prompt": "x"})["max_model_len"]
+                self.assertEqual(window, promised["max_model_len"])
+                rank = promised["per_rank"]
+                slots = sum(server.metric("levin_group_state_slots", state=state) for state in ("used", "free"))
+                self.assertEqual(slots, rank["slots"])
+                taken = rank["slots"] * rank["state_bytes_per_sequence"] + rank["blocks"] * rank["kv_bytes_per_block"]
+                held = sum(server.metric("levin_group_cache_bytes", kind=kind) for kind in ("reserved", "cached", "free"))
+                self.assertEqual(held, ranks * taken)
 
 
 class ReleasedModel(unittest.TestCase):

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/config/memory_plan.h"
+#include "common/config/cache_share.h"
 
 namespace levin {
 namespace {
@@ -15,16 +15,6 @@ std::string Kib(int64_t bytes) { return std::to_string((bytes + (1 << 9)) >> 10)
 int64_t Budget(const WorkerOptions& options, int64_t available_bytes) {
   if (options.cache_bytes > 0) return options.cache_bytes;
   return available_bytes > 0 ? std::min(available_bytes / 4, kDefaultBytesMax) : kDefaultBytesMax;
-}
-
-// What half of the budget holds for one sequence, whole blocks.
-int64_t AutoLength(const ModelConfig& config, const CacheGeometry& geometry,
-                   int64_t bytes_per_rank) {
-  const int64_t window = UsableWindow(config);
-  if (geometry.kv_bytes_per_block == 0) return window;
-  const int64_t blocks =
-      (bytes_per_rank / 2 - geometry.state_bytes_per_slot) / geometry.kv_bytes_per_block;
-  return std::clamp<int64_t>(blocks * geometry.block_tokens, geometry.block_tokens, window);
 }
 
 Status CheckFits(const CachePlan& plan, int ranks, int64_t available_bytes) {
@@ -50,14 +40,11 @@ OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& con
   CachePlan plan;
   plan.geometry = MakeCacheGeometry(config, options.world_size, options.dtype == "float32" ? 4 : 2);
   const int64_t budget = Budget(options, available_bytes);
-  const int64_t length = options.max_model_len > 0
-                             ? std::min(options.max_model_len, config.max_positions)
-                             : AutoLength(config, plan.geometry, budget / options.world_size);
-  const Result<CacheSplit> split =
-      SplitBudget(budget, options.world_size, plan.geometry, options.max_num_seqs, length);
-  if (!split) return ExitFor(ExitCode::kConfig, split.error());
-  plan.split = *split;
-  plan.max_model_len = options.max_model_len > 0 ? length : std::min(length, split->tokens_max);
+  const Result<CacheShare> share = ShareCache(config, plan.geometry, budget, options.world_size,
+                                              options.max_num_seqs, options.max_model_len);
+  if (!share) return ExitFor(ExitCode::kConfig, share.error());
+  plan.split = share->split;
+  plan.max_model_len = share->max_model_len;
   if (Status fits = CheckFits(plan, options.world_size, available_bytes); !fits.ok())
     return ExitWith(ExitCode::kMemory, fits);
   return plan;

@@ -21,8 +21,7 @@ struct CachePlan {
 };
 
 // `available_bytes` of the host after the weights are loaded (0: unknown). Without --cache-bytes: a
-// quarter of it, at most 8 GiB. Without --max-model-len: what the split's blocks hold, at most the
-// model's window and half of the budget, so that slots for others remain.
+// quarter of it, at most 8 GiB. Split and longest sequence are ShareCache's (common/config).
 // Not enough memory: ExitCode::kMemory with the numbers.
 OrExit<CachePlan> PlanCache(const WorkerOptions& options, const ModelConfig& config,
                             int64_t available_bytes);
