@@ -70,18 +70,28 @@ TEST_P(KernelsTest, ProductsAgreeAtOddSizes) {
   }
 }
 
+// Companies that take other ways through the kernels, and more of K than one stretch.
 TEST_P(KernelsTest, ARowOfAProductHasTheSameBitsInAnyCompany) {
   Random random(2);
   for (const DType w_type : {DType::kBF16, DType::kI8}) {
-    const Weights plain_weights = MakeWeights(random, w_type, 83, 130);
-    const Weights weights = Packed(plain_weights);
-    const Owned x = random.Floats(DType::kF32, {29, 130});
-    const Owned together(DType::kF32, {29, 83});
-    fast().MatMul({x.view, &weights.matrix, together.view, Epilogue::kSilu});
-    for (int64_t row = 0; row < 29; ++row) {
-      const Owned alone(DType::kF32, {1, 83});
-      fast().MatMul({x.view.Rows(row, 1), &weights.matrix, alone.view, Epilogue::kSilu});
-      EXPECT_TRUE(SameBits(alone.view, together.view.Rows(row, 1))) << row;
+    for (const DType x_type : {DType::kF32, DType::kBF16}) {
+      for (const int64_t k : {130, 513}) {
+        const Weights plain_weights = MakeWeights(random, w_type, 83, k);
+        const Weights weights = Packed(plain_weights);
+        const Owned x = random.Floats(x_type, {140, k});
+        const auto product = [&](int64_t first, int64_t rows) {
+          Owned out(DType::kF32, {rows, 83});
+          fast().MatMul({x.view.Rows(first, rows), &weights.matrix, out.view, Epilogue::kSilu});
+          return out;
+        };
+        const Owned together = product(0, 140);
+        for (const int64_t rows : {1, 2, 3, 4, 5, 8, 12, 13, 29, 127}) {
+          for (int64_t first = 0; first + rows <= 140; first += 37) {
+            EXPECT_TRUE(SameBits(product(first, rows).view, together.view.Rows(first, rows)))
+                << first << ' ' << rows << ' ' << k;
+          }
+        }
+      }
     }
   }
 }
@@ -96,8 +106,10 @@ TEST_P(KernelsTest, ExpertsAgreeAtOddSizesAndUnevenLoads) {
   constexpr int64_t kExperts = 5, kChosen = 2;
   for (const DType w_type : {DType::kBF16, DType::kI8}) {
     for (const DType act : {DType::kF32, DType::kBF16}) {
-      for (const auto& [tokens, hidden, width] :
-           {std::tuple<int64_t, int64_t, int64_t>{1, 48, 20}, {3, 50, 33}, {40, 97, 64}}) {
+      for (const auto& [tokens, hidden, width] : {std::tuple<int64_t, int64_t, int64_t>{1, 48, 20},
+                                                  {3, 50, 33},
+                                                  {40, 97, 64},
+                                                  {300, 263, 150}}) {
         ExpertSet plain_set, fast_set;
         for (int64_t e = 0; e < kExperts; ++e) {
           for (auto [part, rows, cols] :

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "worker/backend/cpu/activation.h"
 #include "worker/backend/cpu/cpu_kernels.h"
@@ -11,78 +13,120 @@
 namespace levin {
 namespace {
 
-// One call of ExpertMatMul. Rows of a weight matrix are cut into units: pairs of 16 rows w1 and 16
-// rows w3 for the hidden layer, 32 rows of w2 for the output; what no whole block holds is
-// row-major and one more unit.
+// One call of ExpertMatMul. Rows of a weight matrix are cut into units of some blocks of 16: of w1
+// and w3 for the hidden layer, of w2 for the output; what no whole block holds is row-major.
 template <typename Act, typename W>
 class Experts final {
  public:
-  Experts(const SimdOps* ops, const ExpertMatMulArgs& args, const ExpertOrder& order)
+  // hidden_blocks, output_blocks: of a unit.
+  Experts(const SimdOps* ops, const ExpertMatMulArgs& args, const ExpertOrder& order,
+          int64_t hidden_blocks, int64_t output_blocks)
       : ops_(ops),
         args_(args),
         order_(order),
+        hidden_blocks_(hidden_blocks),
+        output_blocks_(output_blocks),
         x_(args.x.as<Act>()),
         hidden_(args.hidden.as<Act>()),
         weights_(F32(args.weights)),
         out_(F32(args.out)) {}
 
-  // hidden[place] = SiLU(w1 x) * (w3 x) for rows [16 * unit, ...) of the expert's width.
+  // hidden[place] = SiLU(w1 x) * (w3 x) for a unit's rows of the expert's width.
   void Hidden(int64_t expert, int64_t unit) const {
     const WeightMatrix& w1 = args_.w1[expert];
     const WeightMatrix& w3 = args_.w3[expert];
-    const int64_t row = unit * kBlockRows;
-    if (!w1.packed || unit >= WholeBlocks(w1)) {
-      return PlainHidden(expert, row, std::min(row + kBlockRows, w1.rows));
+    const Part part = PartOf(w1, unit, hidden_blocks_);
+    PlainHidden(expert, part.packed_end, part.end);
+    std::array<const W*, ProductSpace::kBlocks> blocks;
+    for (int b = 0; b < part.blocks(); ++b) {
+      blocks[2 * b] = BlockOf<W>(w1, part.block(b));
+      blocks[2 * b + 1] = BlockOf<W>(w3, part.block(b));
     }
-    ForTiles<Act>(
-        *ops_, order_.first[expert], order_.first[expert + 1], BlockOf<W>(w1, unit),
-        BlockOf<W>(w3, unit), w1.cols, [&](int64_t n) { return x_ + order_.token[n] * w1.cols; },
-        [&](int64_t n, float* y) {
-          if (w1.scale) {
-            for (int64_t i = 0; i < kBlockRows; ++i) y[i] *= F32(w1.scale)[row + i];
-            for (int64_t i = 0; i < kBlockRows; ++i) {
-              y[kBlockRows + i] *= F32(w3.scale)[row + i];
-            }
-          }
-          ops_->silu(y, kBlockRows);
-          Act* to = hidden_ + order_.place[n] * w1.rows + row;
-          for (int64_t i = 0; i < kBlockRows; ++i) Store(to + i, y[i] * y[kBlockRows + i]);
-        });
+    const auto use = [&](int64_t n, int b, float* up, float* gate) {
+      const int64_t row = part.row + b * kBlockRows;
+      if (w1.scale) {
+        for (int64_t i = 0; i < kBlockRows; ++i) up[i] *= F32(w1.scale)[row + i];
+        for (int64_t i = 0; i < kBlockRows; ++i) gate[i] *= F32(w3.scale)[row + i];
+      }
+      ops_->silu(up, kBlockRows);
+      Act* to = hidden_ + order_.place[n] * w1.rows + row;
+      for (int64_t i = 0; i < kBlockRows; ++i) Store(to + i, up[i] * gate[i]);
+    };
+    Multiply(
+        expert, std::span(blocks).first(2 * part.blocks()), w1.cols,
+        [&](int64_t n) { return x_ + order_.token[n] * w1.cols; }, use);
   }
 
-  // out[token] = sum over its experts of weight * (w2 hidden), for rows [32 * unit, ...) of H. One
-  // thread has all experts of a unit: they are added in ascending order.
+  // out[token] = sum over its experts of weight * (w2 hidden), for a unit's rows of H. One thread
+  // has all experts of a unit: they are added in ascending order.
   void Output(int64_t unit) const {
     const int64_t n = args_.w2[0].rows;
-    const int64_t row = unit * kTileColumns;
-    const int64_t rows = std::min(kTileColumns, n - row);
-    for (int64_t t = 0; t < args_.x.shape[0]; ++t) std::fill_n(out_ + t * n + row, rows, 0.0f);
+    const Part part = PartOf(args_.w2[0], unit, output_blocks_);
+    for (int64_t t = 0; t < args_.x.shape[0]; ++t) {
+      std::fill_n(out_ + t * n + part.row, part.end - part.row, 0.0f);
+    }
     for (size_t e = 0; e < args_.w2.size(); ++e) {
-      if (order_.first[e] < order_.first[e + 1]) AddExpert(static_cast<int64_t>(e), unit);
+      if (order_.first[e] < order_.first[e + 1]) AddExpert(static_cast<int64_t>(e), part);
     }
   }
 
  private:
-  void AddExpert(int64_t expert, int64_t unit) const {
+  // Rows [row, end) of a matrix, those below packed_end in blocks.
+  struct Part {
+    int64_t row, packed_end, end;
+
+    int blocks() const { return static_cast<int>((packed_end - row) / kBlockRows); }
+    int64_t block(int b) const { return row / kBlockRows + b; }
+  };
+  static Part PartOf(const WeightMatrix& w, int64_t unit, int64_t blocks) {
+    const int64_t row = unit * blocks * kBlockRows;
+    const int64_t end = std::min(row + blocks * kBlockRows, w.rows);
+    return {row, w.packed ? std::clamp(WholeBlocks(w) * kBlockRows, row, end) : row, end};
+  }
+
+  // use(n, pair, results of block 2 * pair, of the block behind it) for the expert's entries n.
+  template <typename Row, typename Use>
+  void Multiply(int64_t expert, std::span<const W* const> blocks, int64_t k, const Row& row,
+                const Use& use) const {
+    const int64_t begin = order_.first[expert];
+    const int64_t end = order_.first[expert + 1];
+    if (blocks.empty() || begin == end) return;
+    const auto pairs = static_cast<int>(blocks.size() + 1) / 2;
+    const int last = static_cast<int>(blocks.size()) - 1;
+    if (ManyRows(ops_, end - begin)) {
+      ForRows<Act, W>(*ops_, begin, end, blocks, k, row, [&](int64_t n, const auto& results) {
+        for (int b = 0; b < pairs; ++b) {
+          use(n, b, results(2 * b), results(std::min(2 * b + 1, last)));
+        }
+      });
+      return;
+    }
+    for (int b = 0; b < pairs; ++b) {
+      ForTiles<Act>(*ops_, begin, end, blocks[2 * b], blocks[std::min(2 * b + 1, last)], k, row,
+                    [&](int64_t n, float* y) { use(n, b, y, y + kBlockRows); });
+    }
+  }
+
+  void AddExpert(int64_t expert, const Part& part) const {
     const WeightMatrix& w2 = args_.w2[expert];
-    const int64_t row = unit * kTileColumns;
-    const int64_t end = std::min(row + kTileColumns, w2.rows);
-    const int64_t packed_end = w2.packed ? std::clamp(WholeBlocks(w2) * kBlockRows, row, end) : row;
-    PlainOutput(expert, packed_end, end);
-    if (packed_end == row) return;
-    const int64_t first = row / kBlockRows;
-    const int64_t second = std::min(first + 1, WholeBlocks(w2) - 1);
-    ForTiles<Act>(
-        *ops_, order_.first[expert], order_.first[expert + 1], BlockOf<W>(w2, first),
-        BlockOf<W>(w2, second), w2.cols,
+    PlainOutput(expert, part.packed_end, part.end);
+    std::array<const W*, ProductSpace::kBlocks> blocks;
+    for (int b = 0; b < part.blocks(); ++b) blocks[b] = BlockOf<W>(w2, part.block(b));
+    const auto add = [&](float* to, int64_t row, float weight, const float* y) {
+      for (int64_t i = 0; i < kBlockRows; ++i) {
+        const float scale = w2.scale ? F32(w2.scale)[row + i] : 1.0f;
+        to[row + i] += weight * (y[i] * scale);
+      }
+    };
+    Multiply(
+        expert, std::span(blocks).first(part.blocks()), w2.cols,
         [&](int64_t n) { return hidden_ + order_.place[n] * w2.cols; },
-        [&](int64_t n, float* y) {
+        [&](int64_t n, int b, const float* first, const float* second) {
           const float weight = weights_[order_.place[n]];
           float* to = out_ + order_.token[n] * w2.rows;
-          for (int64_t i = row; i < packed_end; ++i) {
-            const float scale = w2.scale ? F32(w2.scale)[i] : 1.0f;
-            to[i] += weight * (y[i - row] * scale);
-          }
+          const int64_t row = part.row + 2 * b * kBlockRows;
+          add(to, row, weight, first);
+          if (2 * b + 1 < part.blocks()) add(to, row + kBlockRows, weight, second);
         });
   }
 
@@ -111,26 +155,40 @@ class Experts final {
   const SimdOps* const ops_;
   const ExpertMatMulArgs& args_;
   const ExpertOrder& order_;
+  const int64_t hidden_blocks_, output_blocks_;
   const Act* const x_;
   Act* const hidden_;
   const float* const weights_;
   float* const out_;
 };
 
+int64_t Units(int64_t rows, int64_t blocks) {
+  return (rows + blocks * kBlockRows - 1) / (blocks * kBlockRows);
+}
+
 template <typename Act, typename W>
 void Run(const SimdOps* ops, const ExpertMatMulArgs& args, const ExpertOrder& order,
          ThreadPool& pool) {
-  const Experts<Act, W> experts(ops, args, order);
   const auto count = static_cast<int64_t>(args.w1.size());
-  const int64_t units = (args.w1[0].rows + kBlockRows - 1) / kBlockRows;
+  const int64_t width = args.w1[0].rows;
+  const int64_t out = args.w2[0].rows;
+  // Few tokens: small units, of which each thread finds enough.
+  const bool many = ManyRows(ops, args.hidden.shape[0] / count);
+  const int64_t hidden_blocks =
+      many ? std::min<int64_t>(BlocksOfUnit(count * width / kBlockRows, 1, pool.threads()),
+                               ProductSpace::kBlocks / 2)
+           : 1;
+  const int64_t output_blocks =
+      many ? BlocksOfUnit(out / kBlockRows, 1, pool.threads()) : kTileColumns / kBlockRows;
+  const Experts<Act, W> experts(ops, args, order, hidden_blocks, output_blocks);
+  const int64_t units = Units(width, hidden_blocks);
   // Units of experts that nobody chose cost nothing: they may lie in any piece.
   pool.ParallelFor(count * units, 1, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) experts.Hidden(item / units, item % units);
   });
-  pool.ParallelFor((args.w2[0].rows + kTileColumns - 1) / kTileColumns, 1,
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t unit = begin; unit < end; ++unit) experts.Output(unit);
-                   });
+  pool.ParallelFor(Units(out, output_blocks), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) experts.Output(unit);
+  });
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "worker/backend/cpu/activation.h"
 #include "worker/backend/cpu/cpu_kernels.h"
@@ -49,6 +51,39 @@ void PackedPart(const SimdOps& ops, const MatMulArgs& args, const X* x, Out* out
       });
 }
 
+// The same for `count` blocks from `first` on and many tokens.
+template <typename W, typename X, typename Out>
+void RowsPart(const SimdOps& ops, const MatMulArgs& args, const X* x, Out* out, int64_t first,
+              int64_t count, int64_t t_begin, int64_t t_end) {
+  const WeightMatrix& w = *args.weight;
+  std::array<const W*, ProductSpace::kBlocks> blocks;
+  for (int64_t b = 0; b < count; ++b) blocks[b] = BlockOf<W>(w, first + b);
+  const float* scale = w.scale ? F32(w.scale) : nullptr;
+  ForRows<X, W>(
+      ops, t_begin, t_end, std::span(blocks).first(count), w.cols,
+      [&](int64_t t) { return x + t * w.cols; },
+      [&](int64_t t, const auto& results) {
+        for (int64_t b = 0; b < count; ++b) {
+          const int64_t column = (first + b) * kBlockRows;
+          float* y = results(static_cast<int>(b));
+          if (scale != nullptr) {
+            for (int64_t i = 0; i < kBlockRows; ++i) y[i] *= scale[column + i];
+          }
+          if (args.epilogue == Epilogue::kSilu) ops.silu(y, kBlockRows);
+          Out* to = out + t * w.rows + column;
+          for (int64_t i = 0; i < kBlockRows; ++i) Store(to + i, y[i]);
+        }
+      });
+}
+
+template <typename W, typename X, typename Out>
+void UnitPart(const SimdOps& ops, const MatMulArgs& args, const X* x, Out* out, int64_t unit,
+              int64_t per_unit, bool many, int64_t t_begin, int64_t t_end) {
+  if (!many) return PackedPart<W>(ops, args, x, out, unit, t_begin, t_end);
+  const int64_t count = std::min(per_unit, WholeBlocks(*args.weight) - unit * per_unit);
+  RowsPart<W>(ops, args, x, out, unit * per_unit, count, t_begin, t_end);
+}
+
 }  // namespace
 
 void CpuKernels::MatMul(const MatMulArgs& args) {
@@ -57,25 +92,31 @@ void CpuKernels::MatMul(const MatMulArgs& args) {
   CHECK(args.x.shape == (Shape{tokens, w.cols}) && args.out.shape == (Shape{tokens, w.rows}),
         ToString(args.x.shape), ToString(args.out.shape), w.rows, w.cols);
   const int64_t blocks = w.packed ? WholeBlocks(w) : 0;
-  const int64_t units = (blocks + 1) / 2;
+  const bool many = ManyRows(simd_, tokens);
+  const int64_t per_unit = many ? BlocksOfUnit(blocks, tokens, pool_.threads()) : 2;
+  const int64_t units = (blocks + per_unit - 1) / per_unit;
   const int64_t rest = w.rows - blocks * kBlockRows;  // row-major
-  // Tokens are cut as well where the weights have too few rows to employ everybody.
-  const int64_t cuts = std::clamp<int64_t>(4 * pool_.threads() / std::max<int64_t>(units, 1), 1,
+  // Tokens are cut where the weights have too few rows to employ everybody, and where they are more
+  // than the caches hold: one piece of them after the other meets all weights.
+  const int64_t at_once = many ? ProductSpace::kRows : tokens;
+  const int64_t cuts = std::clamp<int64_t>(4 * pool_.threads() / std::max<int64_t>(units, 1),
+                                           (tokens + at_once - 1) / at_once,
                                            (tokens + kTileRowsMax - 1) / kTileRowsMax);
-  const int64_t piece_work = (tokens / cuts + 1) * w.cols * kTileColumns;
+  const int64_t piece_work = (tokens / cuts + 1) * w.cols * per_unit * kBlockRows;
   WithFloats(args.x, [&](const auto* x) {
     WithFloats(args.out, [&](auto* out) {
       pool_.ParallelFor(units * cuts, std::max<int64_t>(1, kWorthAThread / piece_work),
                         [&](int64_t begin, int64_t end) {
                           for (int64_t item = begin; item < end; ++item) {
-                            const int64_t cut = item % cuts;
+                            const int64_t cut = item / units;
                             const int64_t t_begin = tokens * cut / cuts;
                             const int64_t t_end = tokens * (cut + 1) / cuts;
                             if (w.data.dtype == DType::kI8) {
-                              PackedPart<int8_t>(*simd_, args, x, out, item / cuts, t_begin, t_end);
+                              UnitPart<int8_t>(*simd_, args, x, out, item % units, per_unit, many,
+                                               t_begin, t_end);
                             } else {
-                              PackedPart<uint16_t>(*simd_, args, x, out, item / cuts, t_begin,
-                                                   t_end);
+                              UnitPart<uint16_t>(*simd_, args, x, out, item % units, per_unit, many,
+                                                 t_begin, t_end);
                             }
                           }
                         });

@@ -3,6 +3,7 @@
 // depends on its own length alone, so a row has the same bits in a tile of one and of many.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -21,6 +22,26 @@ struct TileProduct {
   void (*run)(const X* const* x, int m, const W* w0, const W* w1, int64_t k, float* out) = nullptr;
   int rows_max = 0;
 };
+
+// Where a product of many rows has its sums: on the caller's stack, some 300 KB.
+struct ProductSpace {
+  static constexpr int kRows = 126;
+  static constexpr int kBlocks = 8;
+  static constexpr int64_t kStretch = 256;              // of k at a time
+  static constexpr int64_t kRowStride = kStretch + 16;  // no two rows of a tile in one set
+
+  alignas(64) std::array<float, kRows * kRowStride> x;
+  alignas(64) std::array<float, kBlocks * kRows * kBlockRows> out, odd;
+  alignas(64) std::array<float, kStretch * kBlockRows> weights;
+
+  // The 16 results of row i of m with block b.
+  float* Results(int b, int m, int i) { return out.data() + (int64_t{b} * m + i) * kBlockRows; }
+};
+
+// The same sums for m rows and any blocks, at most as many as ProductSpace holds; left there.
+template <typename X, typename W>
+using RowsProduct = void (*)(const X* const* x, int m, const W* const* w, int blocks, int64_t k,
+                             ProductSpace& space);
 
 struct SimdOps {
   TileProduct<float, uint16_t> f32_bf16;
@@ -56,6 +77,13 @@ struct SimdOps {
   // of 16.
   void (*lightning_step)(const float* q, const float* k, const float* v, float decay, float* state,
                          float* out, int64_t d);
+
+  // Faster than tiles from rows_least rows on; null where they are not.
+  RowsProduct<float, uint16_t> rows_f32_bf16 = nullptr;
+  RowsProduct<float, int8_t> rows_f32_int8 = nullptr;
+  RowsProduct<uint16_t, uint16_t> rows_bf16_bf16 = nullptr;
+  RowsProduct<uint16_t, int8_t> rows_bf16_int8 = nullptr;
+  int rows_least = 0;
 };
 
 // Null for kPlain.

@@ -79,11 +79,25 @@ struct V {
 };
 
 #include "worker/backend/cpu/simd_loops.inc"
+#include "worker/backend/cpu/simd_rows.inc"
+
+SimdOps WithRows() {
+  SimdOps ops = kOps;
+  ops.rows_f32_bf16 = RunRows<float, uint16_t>;
+  ops.rows_f32_int8 = RunRows<float, int8_t>;
+  ops.rows_bf16_bf16 = RunRows<uint16_t, uint16_t>;
+  ops.rows_bf16_int8 = RunRows<uint16_t, int8_t>;
+  ops.rows_least = 3;
+  return ops;
+}
 
 }  // namespace
 
 namespace avx2 {
-const SimdOps* Ops() { return &kOps; }
+const SimdOps* Ops() {
+  static const SimdOps ops = WithRows();
+  return &ops;
+}
 }  // namespace avx2
 
 }  // namespace levin

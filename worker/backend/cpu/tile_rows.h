@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "common/base/check.h"
 #include "worker/backend/cpu/simd.h"
@@ -25,6 +26,50 @@ inline const TileProduct<uint16_t, uint16_t>& ProductOf(const SimdOps& ops, uint
 }
 inline const TileProduct<uint16_t, int8_t>& ProductOf(const SimdOps& ops, uint16_t, int8_t) {
   return ops.bf16_int8;
+}
+
+inline RowsProduct<float, uint16_t> RowsOf(const SimdOps& ops, float, uint16_t) {
+  return ops.rows_f32_bf16;
+}
+inline RowsProduct<float, int8_t> RowsOf(const SimdOps& ops, float, int8_t) {
+  return ops.rows_f32_int8;
+}
+inline RowsProduct<uint16_t, uint16_t> RowsOf(const SimdOps& ops, uint16_t, uint16_t) {
+  return ops.rows_bf16_bf16;
+}
+inline RowsProduct<uint16_t, int8_t> RowsOf(const SimdOps& ops, uint16_t, int8_t) {
+  return ops.rows_bf16_int8;
+}
+
+// Blocks of a unit of work: as many as share the widening of the rows, and still enough units to
+// keep every thread busy to the end.
+inline int64_t BlocksOfUnit(int64_t blocks, int64_t rows, int threads) {
+  const int64_t pieces = (rows + ProductSpace::kRows - 1) / ProductSpace::kRows;
+  return std::clamp<int64_t>(blocks * pieces / (8 * threads), 1, ProductSpace::kBlocks);
+}
+
+// Whether so many rows are worth ForRows.
+inline bool ManyRows(const SimdOps* ops, int64_t rows) {
+  return ops != nullptr && ops->rows_least > 0 && rows >= ops->rows_least;
+}
+
+// As ForTiles below, for any number of blocks up to ProductSpace::kBlocks: use(i, results) gets a
+// function of the block's number that gives row i's 16 results with it.
+template <typename X, typename W, typename Row, typename Use>
+void ForRows(const SimdOps& ops, int64_t begin, int64_t end, std::span<const W* const> blocks,
+             int64_t k, const Row& row, const Use& use) {
+  ProductSpace space;
+  std::array<const X*, ProductSpace::kRows> rows;
+  const int64_t parts = (end - begin + ProductSpace::kRows - 1) / ProductSpace::kRows;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t first = begin + (end - begin) * part / parts;
+    const int m = static_cast<int>(begin + (end - begin) * (part + 1) / parts - first);
+    for (int i = 0; i < m; ++i) rows[i] = row(first + i);
+    RowsOf(ops, X{}, W{})(rows.data(), m, blocks.data(), static_cast<int>(blocks.size()), k, space);
+    for (int i = 0; i < m; ++i) {
+      use(first + i, [&](int b) { return space.Results(b, m, i); });
+    }
+  }
 }
 
 // For rows [begin, end): row(i) is where row i of x begins; use(i, out) gets its 32 results: 16 of
