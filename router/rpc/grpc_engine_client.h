@@ -19,8 +19,6 @@
 
 namespace levin {
 
-class GroupLink;
-
 struct GrpcEngineClientOptions {
   std::string address;              // HOST:PORT or unix:PATH of the leader's Engine service
   std::string router_id;            // names this router in the group's logs
@@ -63,7 +61,8 @@ class GrpcEngineClient final : public EngineClient {
   void Stop();
 
  private:
-  const std::unique_ptr<GroupLink> link_;
+  class Link;
+  const std::unique_ptr<Link> link_;
 };
 
 }  // namespace levin

@@ -22,12 +22,6 @@ std::byte* AllocateRaw(int64_t bytes) {
   return static_cast<std::byte*>(data);
 }
 
-std::byte* AllocateZeroed(int64_t bytes) {
-  std::byte* data = AllocateRaw(bytes);
-  if (data != nullptr) std::memset(data, 0, SizeFor(bytes));
-  return data;
-}
-
 // Fewer faults while it is filled, fewer misses of the address cache ever after. A hint.
 void WantHugePages(std::byte* data, int64_t bytes) {
   constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
@@ -35,6 +29,14 @@ void WantHugePages(std::byte* data, int64_t bytes) {
   const uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
   const uintptr_t end = (begin + static_cast<uintptr_t>(bytes)) / kHugePage * kHugePage;
   if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+}
+
+std::byte* AllocateZeroed(int64_t bytes) {
+  std::byte* data = AllocateRaw(bytes);
+  if (data == nullptr) return nullptr;
+  WantHugePages(data, bytes);
+  std::memset(data, 0, SizeFor(bytes));
+  return data;
 }
 
 }  // namespace

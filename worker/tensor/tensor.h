@@ -99,7 +99,7 @@ struct TensorView {
 };
 
 // Owns memory, zeroed unless asked otherwise, aligned to 64 bytes (a cache line, the widest
-// vector). Move only.
+// vector); large ones ask for huge pages. Move only.
 class Buffer final {
  public:
   static constexpr size_t kAlignment = 64;
@@ -110,8 +110,7 @@ class Buffer final {
   Buffer(DType dtype, const Shape& shape) : Buffer(shape.elements() * ByteSize(dtype)) {}
   // kResourceExhausted instead.
   static Result<Buffer> Allocate(int64_t bytes);
-  // The same without the zeros, for memory that is written as a whole before anybody reads it;
-  // large ones ask for huge pages.
+  // The same without the zeros, for memory that is written as a whole before anybody reads it.
   static Result<Buffer> AllocateUnset(int64_t bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {

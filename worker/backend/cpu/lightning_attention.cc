@@ -100,41 +100,67 @@ void PlainBlock(const Head& head, const Powers& powers, int64_t first, int64_t m
 
 // --- The same in vectors: four small products per block ---
 
+// On the stack: some 210 KB.
 struct Scratch {
   alignas(64) std::array<float, kHeadDimMax * kBlock> keys;  // [d, 64], zeros behind the last
   alignas(64) std::array<float, kBlock * kBlock> scores;
+  // [64, d]: tokens lie whole pages apart, and would share a few places of the first cache.
+  alignas(64) std::array<float, kHeadDimMax * kBlock> queries, values;
 };
+
+// Rows of the scores that are computed together.
+constexpr int64_t kRowsTogether = 16;
+
+// [d, 64]; a few rows at a time, which the first cache holds however far tokens lie apart.
+void TransposeKeys(const Head& head, int64_t first, int64_t m, float* keys) {
+  constexpr int64_t kAtOnce = 16;
+  for (int64_t begin = 0; begin < head.dim; begin += kAtOnce) {
+    for (int64_t j = 0; j < m; ++j) {
+      const float* k = head.k(first + j);
+      for (int64_t a = begin; a < begin + kAtOnce; ++a) keys[a * kBlock + j] = k[a];
+    }
+    for (int64_t a = begin; a < begin + kAtOnce; ++a) {
+      std::fill(keys + a * kBlock + m, keys + (a + 1) * kBlock, 0.0f);
+    }
+  }
+}
 
 void SimdBlock(const SimdOps& ops, const Head& head, const Powers& powers, int64_t first, int64_t m,
                Scratch& s) {
   const int64_t d = head.dim;
   float* o = head.o(first);
+  const float* q = s.queries.data();
+  const float* v = s.values.data();
+  for (int64_t j = 0; j < m; ++j) {
+    std::copy_n(head.q(first + j), d, s.queries.data() + j * d);
+    std::copy_n(head.v(first + j), d, s.values.data() + j * d);
+  }
   // q_i S_in, then the decay of the way from the block's beginning.
-  ops.multiply(head.q(first), head.qkv_stride, head.state, d, o, head.out_stride, m, d, d);
+  ops.multiply(q, d, head.state, d, o, head.out_stride, m, d, d);
   for (int64_t i = 0; i < m; ++i) ops.scale(o + i * head.out_stride, powers[i + 1], d);
   // q_i k_j, with the decay between the two.
-  for (int64_t a = 0; a < d; ++a) {
-    float* row = s.keys.data() + a * kBlock;
-    for (int64_t j = 0; j < m; ++j) row[j] = head.k(first + j)[a];
-    std::fill(row + m, row + kBlock, 0.0f);
+  TransposeKeys(head, first, m, s.keys.data());
+  for (int64_t i = 0; i < m; i += kRowsTogether) {
+    const int64_t rows = std::min(kRowsTogether, m - i);
+    float* scores = s.scores.data() + i * kBlock;
+    // Keys behind the last of these rows are not for them.
+    ops.multiply(q + i * d, d, s.keys.data(), kBlock, scores, kBlock, rows,
+                 std::min(i + kRowsTogether, kBlock), d);
+    for (int64_t r = i; r < i + rows; ++r) {
+      float* row = s.scores.data() + r * kBlock;
+      for (int64_t j = 0; j <= r; ++j) row[j] *= powers[r - j];
+      std::fill(row + r + 1, row + kBlock, 0.0f);
+    }
+    ops.multiply_add(scores, kBlock, v, d, o + i * head.out_stride, head.out_stride, rows, d,
+                     i + rows, 0.0f);
   }
-  ops.multiply(head.q(first), head.qkv_stride, s.keys.data(), kBlock, s.scores.data(), kBlock, m,
-               kBlock, d);
-  for (int64_t i = 0; i < m; ++i) {
-    float* row = s.scores.data() + i * kBlock;
-    for (int64_t j = 0; j <= i; ++j) row[j] *= powers[i - j];
-    std::fill(row + i + 1, row + kBlock, 0.0f);
-  }
-  ops.multiply_add(s.scores.data(), kBlock, head.v(first), head.qkv_stride, o, head.out_stride, m,
-                   d, m, 0.0f);
   // S_out, with the decay to the block's end.
   for (int64_t a = 0; a < d; ++a) {
     float* row = s.keys.data() + a * kBlock;
     for (int64_t j = 0; j < m; ++j) row[j] *= powers[m - 1 - j];
   }
   const float change = static_cast<float>(std::expm1(-head.slope * static_cast<double>(m)));
-  ops.multiply_add(s.keys.data(), kBlock, head.v(first), head.qkv_stride, head.state, d, d, d, m,
-                   change);
+  ops.multiply_add(s.keys.data(), kBlock, v, d, head.state, d, d, d, m, change);
 }
 
 void RunRow(const SimdOps* ops, const Head& head, int64_t position, int64_t tokens, bool stepwise) {

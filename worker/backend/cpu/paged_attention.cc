@@ -74,7 +74,11 @@ void PlainBlock(const Queries& q, const T* keys, const T* values, int64_t at, Sc
 
 // --- The same in vectors ---
 
-const float* Widened(const SimdOps&, const float* block, int64_t, float*) { return block; }
+// Front to back, as memory is read fastest; the products go back and forth.
+const float* Widened(const SimdOps&, const float* block, int64_t n, float* place) {
+  std::copy_n(block, n, place);
+  return place;
+}
 const float* Widened(const SimdOps& ops, const uint16_t* block, int64_t n, float* place) {
   ops.widen(block, place, n);
   return place;

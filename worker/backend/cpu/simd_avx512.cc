@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "worker/backend/kernels.h"
 #include "worker/tensor/bf16.h"
 
 #pragma GCC push_options
