@@ -19,6 +19,8 @@
 
 namespace levin {
 
+class GroupLink;
+
 struct GrpcEngineClientOptions {
   std::string address;              // HOST:PORT or unix:PATH of the leader's Engine service
   std::string router_id;            // names this router in the group's logs
@@ -61,8 +63,7 @@ class GrpcEngineClient final : public EngineClient {
   void Stop();
 
  private:
-  class Link;
-  const std::unique_ptr<Link> link_;
+  const std::unique_ptr<GroupLink> link_;
 };
 
 }  // namespace levin
