@@ -28,7 +28,7 @@ void LightningDecode(Backend& backend, const CaseSink& sink) {
   StepRows rows;
   for (int32_t s = 0; s < kSequences; ++s) rows.Add(1000, 1, s, true);
   sink({"LightningAttention decode", "8 heads of 128", "fp32 state", "float32", kSequences,
-        RoofKind::kRewrite, 2.0 * kStateBytes * kSequences * kLayers, [&] {
+        RoofKind::kRewrite, 2.0 * kStateBytes * kSequences * kLayers, 0, [&] {
           for (int layer = 0; layer < kLayers; ++layer) {
             backend.kernels().LightningAttention(
                 {qkv.view, rows.table(), states.view, layer, slopes, out.view});
@@ -47,7 +47,7 @@ void LightningPrefill(Backend& backend, const CaseSink& sink) {
   // q S, q k, scores v, k v: the half of the scores that the mask hides is not counted.
   constexpr double kPerToken = 2.0 * kHeads * (2 * kDim * kDim + 2 * kDim * (kBlock + 1) / 2);
   sink({"LightningAttention prefill", "8 heads of 128", "fp32 state", "float32", kTokens,
-        RoofKind::kArithmetic, kPerToken * kTokens, [&] {
+        RoofKind::kRead, 0, kPerToken * kTokens, [&] {
           backend.kernels().LightningAttention(
               {qkv.view, rows.table(), states.view, 0, slopes, out.view});
         }});
@@ -65,14 +65,14 @@ void Softmax(Backend& backend, const char* kernel, DType cached, DType act, int6
   for (int32_t s = 0; s < sequences; ++s) {
     rows.Add(context - tokens, tokens, s, tokens == 1, s * static_cast<int32_t>(blocks));
   }
-  const bool decode = tokens == 1;
   // Keys seen by the tokens of a row, the mask's half of the row itself left out.
   const double seen =
       static_cast<double>(tokens) * static_cast<double>(2 * context - tokens + 1) / 2;
-  const double work = decode ? static_cast<double>(cache.view.bytes())
-                             : static_cast<double>(sequences) * seen * 4.0 * kHeads * kDim;
+  // What a row reads of its context, once: pieces of a prompt read it again, from caches.
+  const double bytes = tokens == 1 ? static_cast<double>(cache.view.bytes()) : 0;
+  const double operations = static_cast<double>(sequences) * seen * 4.0 * kHeads * kDim;
   sink({kernel, "8 heads of 128, 1 KV head", WeightName(cached), ActivationName(act), context,
-        decode ? RoofKind::kRead : RoofKind::kArithmetic, work, [&] {
+        RoofKind::kRead, bytes, operations, [&] {
           backend.kernels().PagedAttention(
               {query.view, rows.table(), cache.view, 0, 1, pieces.view, out.view});
         }});

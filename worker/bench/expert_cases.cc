@@ -50,11 +50,11 @@ void OneCase(Backend& backend, const ExpertShape& shape, const ExpertLayers& lay
   const size_t count = many ? 1 : layers.count;
   const double per_expert = 3.0 * static_cast<double>(shape.hidden * shape.width);
   const double used = static_cast<double>(std::min(kExperts, tokens * kChosen));
-  const double work = many ? per_expert * 2.0 * static_cast<double>(tokens * kChosen)
-                           : per_expert * used * static_cast<double>(ByteSize(weights));
+  const double bytes = per_expert * used * static_cast<double>(ByteSize(weights));
+  const double operations = per_expert * 2.0 * static_cast<double>(tokens * kChosen);
   sink({"ExpertMatMul, 2 of 8", std::to_string(shape.hidden) + " by " + std::to_string(shape.width),
-        WeightName(weights), ActivationName(act), tokens,
-        many ? RoofKind::kArithmetic : RoofKind::kRead, work * static_cast<double>(count), [&] {
+        WeightName(weights), ActivationName(act), tokens, RoofKind::kRead,
+        bytes * static_cast<double>(count), operations * static_cast<double>(count), [&] {
           for (size_t layer = 0; layer < count; ++layer) {
             backend.kernels().ExpertMatMul({x.view, ExpertLayers::Of(layers.w1, layer),
                                             ExpertLayers::Of(layers.w3, layer),

@@ -28,16 +28,22 @@ double Seconds(const KernelCase& what, int repeats) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Kernel, roof, kernel, roof, ...: both have the machine's good moments and its bad ones.
+// Kernel, roofs, kernel, roofs, ...: all have the machine's good moments and its bad ones.
 KernelResult Measure(const KernelCase& what, Roof& roof, int rounds) {
   what.run();  // pages, caches, threads
   const int repeats = 1 + static_cast<int>(kShortestRun / Seconds(what, 1));
-  KernelResult result{what, 0, roof.Measure(what.roof)};
-  result.what.run = nullptr;
+  double seconds = Seconds(what, repeats) / repeats;
+  double memory = 0, arithmetic = 0;
   for (int i = 0; i < rounds; ++i) {
-    result.rate = std::max(result.rate, what.work * repeats / Seconds(what, repeats));
-    result.roof = std::max(result.roof, roof.Measure(what.roof));
+    if (what.bytes > 0) memory = std::max(memory, roof.Measure(what.memory));
+    if (what.operations > 0) arithmetic = std::max(arithmetic, roof.Measure(RoofKind::kArithmetic));
+    seconds = std::min(seconds, Seconds(what, repeats) / repeats);
   }
+  KernelResult result{what, what.memory, what.bytes / seconds, memory};
+  if (what.bytes * arithmetic < what.operations * memory || what.bytes == 0) {
+    result = {what, RoofKind::kArithmetic, what.operations / seconds, arithmetic};
+  }
+  result.what.run = nullptr;
   return result;
 }
 

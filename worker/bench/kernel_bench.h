@@ -20,8 +20,10 @@ struct KernelBenchOptions {
   std::function<void(const std::string&)> progress;
 };
 
+// Beside the roof that is nearer: what the kernel needs of memory, or of arithmetic.
 struct KernelResult {
   KernelCase what;  // without its run
+  RoofKind limit = RoofKind::kRead;
   double rate = 0;  // bytes or operations per second
   double roof = 0;  // the same
 

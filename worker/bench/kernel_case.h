@@ -1,4 +1,4 @@
-// One kernel on one shape: what it is called, what bounds it, how to run it once.
+// One kernel on one shape: what it is called, what it needs, how to run it once.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ struct KernelCase {
   std::string weights;      // "int8"; the cache's or the state's type where there are no weights
   std::string activations;  // "float32"
   int64_t tokens = 0;       // of the call; of the context where that is what grows
-  RoofKind roof = RoofKind::kRead;
-  double work = 0;  // bytes of memory, or operations, of one run
+  RoofKind memory = RoofKind::kRead;  // how it uses memory
+  double bytes = 0;                   // of memory that cannot be in a cache; of one run
+  double operations = 0;              // a multiply-add is two; 0: far from being the limit
   std::function<void()> run;
 };
 

@@ -13,7 +13,6 @@ namespace {
 
 namespace json = boost::json;
 
-const char* UnitOf(RoofKind kind) { return kind == RoofKind::kArithmetic ? "GFLOP/s" : "GB/s"; }
 const char* NameOf(RoofKind kind) {
   switch (kind) {
     case RoofKind::kRead:
@@ -39,7 +38,9 @@ bool SameRow(const KernelCase& a, const KernelCase& b) {
 }
 
 std::string Cell(const KernelResult& result) {
-  return Format("%.0f%% (%.1f)", result.share() * 100, result.rate / 1e9);
+  return Format("%lld: %.0f%% (%.1f%s)", static_cast<long long>(result.what.tokens),
+                result.share() * 100, result.rate / 1e9,
+                result.limit == RoofKind::kArithmetic ? " GFLOP/s" : "");
 }
 
 // A kernel's results in one row: neighbours that differ in their tokens only.
@@ -48,10 +49,10 @@ std::string Rows(const std::vector<KernelResult>& all) {
   for (size_t i = 0; i < all.size();) {
     const KernelCase& what = all[i].what;
     text += "| " + what.kernel + " | " + what.shape + " | " + what.weights + " | " +
-            what.activations + " |";
+            what.activations + " | ";
     for (; i < all.size() && SameRow(what, all[i].what); ++i) {
-      text += Format(" %lld: ", static_cast<long long>(all[i].what.tokens)) + Cell(all[i]) +
-              (i + 1 < all.size() && SameRow(what, all[i + 1].what) ? "," : "");
+      const bool last = i + 1 == all.size() || !SameRow(what, all[i + 1].what);
+      text += last ? Cell(all[i]) : Cell(all[i]) + ", ";
     }
     text += " |\n";
   }
@@ -69,17 +70,10 @@ std::string KernelTable(const KernelBenchResult& result) {
     text += Format("| %s | %.1f %s |\n", roof.what.c_str(), roof.rate / 1e9,
                    roof.arithmetic ? "GFLOP/s" : "GB/s");
   }
-  for (const RoofKind kind : {RoofKind::kRead, RoofKind::kRewrite, RoofKind::kArithmetic}) {
-    std::vector<KernelResult> some;
-    for (const KernelResult& one : result.kernels) {
-      if (one.what.roof == kind) some.push_back(one);
-    }
-    if (some.empty()) continue;
-    text +=
-        Format("\n| kernel | shape | weights | activations | tokens: share of the %s roof (%s) |\n",
-               NameOf(kind), UnitOf(kind));
-    text += "|---|---|---|---|---|\n" + Rows(some);
-  }
+  text +=
+      "\n| kernel | shape | weights | activations | tokens: share of the nearer roof (GB/s, or "
+      "GFLOP/s) |\n|---|---|---|---|---|\n";
+  text += Rows(result.kernels);
   return text;
 }
 
@@ -94,7 +88,7 @@ std::string KernelJson(const KernelBenchResult& result) {
                                    {"weights", one.what.weights},
                                    {"activations", one.what.activations},
                                    {"tokens", one.what.tokens},
-                                   {"roof", NameOf(one.what.roof)},
+                                   {"roof", NameOf(one.limit)},
                                    {"per_s", one.rate},
                                    {"roof_per_s", one.roof},
                                    {"share", one.share()}});

@@ -12,8 +12,8 @@ namespace levin {
 
 struct LightningCost {
   int64_t context = 0;    // tokens before and in the window
-  double prefill_ns = 0;  // per token, in chunks that end at the context; medians
-  double decode_ns = 0;   // per token, one at a time from there on
+  double prefill_ns = 0;  // per token, the best of the chunks before the context
+  double decode_ns = 0;   // per token, the best of those decoded there
 };
 
 // One sequence of `tokens` tokens through the kernel, `rounds` times; a state carried from chunk to

@@ -27,11 +27,9 @@ void OneShape(Backend& backend, const MatrixShape& shape, DType weights, const C
       const double elements = static_cast<double>(shape.in * shape.out * matrices);
       size_t next = 0;
       sink({"MatMul", std::to_string(shape.in) + " to " + std::to_string(shape.out),
-            WeightName(weights), ActivationName(act), tokens,
-            many ? RoofKind::kArithmetic : RoofKind::kRead,
-            elements *
-                (many ? 2.0 * static_cast<double>(tokens) : static_cast<double>(ByteSize(weights))),
-            [&] {
+            WeightName(weights), ActivationName(act), tokens, RoofKind::kRead,
+            elements * static_cast<double>(ByteSize(weights)),
+            elements * 2.0 * static_cast<double>(tokens), [&] {
               for (size_t i = 0; i < matrices; ++i) {
                 next = (next + 1) % all.matrices.size();
                 backend.kernels().MatMul({x.view, &all.matrices[next], out.view});

@@ -17,7 +17,7 @@ void RmsNormCase(Backend& backend, DType act, const CaseSink& sink) {
   const double bytes = static_cast<double>(3 * residual.view.bytes()) +
                        (act == DType::kF32 ? 0.0 : static_cast<double>(out.bytes()));
   sink({"RmsNorm", std::to_string(kWidth), "-", ActivationName(act), kTokens, RoofKind::kRewrite,
-        bytes, [&] {
+        bytes, 0, [&] {
           backend.kernels().RmsNorm(
               {residual.view, update.view, 0.5f, 0.5f, weight.view, 1e-5f, {}, normed, out});
         }});
@@ -33,7 +33,7 @@ void GateNormCase(Backend& backend, DType act, const CaseSink& sink) {
   // The gate is overwritten on the way: it stays in the cache and comes out of it once.
   const double bytes = static_cast<double>(3 * x.view.bytes() + out.view.bytes());
   sink({"GateNorm", std::to_string(kWidth), "-", ActivationName(act), kTokens, RoofKind::kRewrite,
-        bytes, [&] {
+        bytes, 0, [&] {
           backend.kernels().GateNorm(
               {x.view, gate.view, squares.view, kWidth, weight.view, 1e-6f, out.view});
         }});
