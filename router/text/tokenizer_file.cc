@@ -241,6 +241,20 @@ Status ReadAdded(const Rule& added, std::vector<AddedToken>& out) {
   return Status::Ok();
 }
 
+// An id that stood for two texts could not be decoded. Both lists may name the same token.
+Status CheckIds(const TokenizerFile& file) {
+  std::unordered_map<TokenId, const std::string*> bytes;
+  for (const auto& entry : file.vocabulary) bytes.emplace(entry.id, &entry.bytes);
+  for (const AddedToken& token : file.added) {
+    const auto found = bytes.find(token.id);
+    if (found == bytes.end() || *found->second == token.content) continue;
+    return InvalidArgument("tokenizer.json: added_tokens gives id " + std::to_string(token.id) +
+                           " to " + json::serialize(json::string(token.content)) +
+                           ", but model.vocab has another token there");
+  }
+  return Status::Ok();
+}
+
 Status ReadNormalizer(const Rule& normalizer, bool& nfc) {
   if (normalizer.is_null()) return Status::Ok();
   if (!normalizer.has_type("NFC")) return normalizer.Unknown("null or NFC");
@@ -286,7 +300,8 @@ Status ReadRules(const Rule& root, TokenizerFile& file) {
   if (!root["decoder"].has_type("ByteLevel")) return root["decoder"].Unknown("ByteLevel");
   RETURN_IF_ERROR(ReadAdded(root["added_tokens"], file.added));
   const Rule model = root["model"];
-  return ModelReader(model, file).Read();
+  RETURN_IF_ERROR(ModelReader(model, file).Read());
+  return CheckIds(file);
 }
 
 Result<json::value> ParseFile(const std::filesystem::path& path, std::string_view text,

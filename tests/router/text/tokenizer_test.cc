@@ -145,6 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadRule{"/truncation", R"({"max_length":5})", "truncation"},
         BadRule{"/extra", "{}", "extra"}, BadRule{"/added_tokens/0/shape", "1", "shape"},
         BadRule{"/added_tokens/0/id", "-1", "added_tokens[0].id"},
+        BadRule{"/added_tokens/0/id", "65", "gives id 65 to \"<x>\""},
         BadRule{"/added_tokens/0/content", "\"\"", "added_tokens[0].content"}),
     [](const auto& info) { return "Rule" + std::to_string(info.index); });
 
