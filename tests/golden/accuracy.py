@@ -50,9 +50,15 @@ def ask(server, case):
     if case.tools:
         body["tools"] = case.tools
     choice = server.post("/v1/chat/completions", body, timeout=600)["choices"][0]
-    message = choice["message"]
-    written = final_answer(chat.assistant_text({"content": (message.get("content") or ""), "tool_calls": message.get("tool_calls")}))
-    return choice["finish_reason"] in ("stop", "tool_calls") and written.strip("\n") == final_answer(case.answer).strip("\n")
+    return choice["finish_reason"] in ("stop", "tool_calls") and written(choice["message"]) == final_answer(case.answer).strip("\n")
+
+
+def written(message):
+    """The answer as the model spelt it, calls included; None where a call's arguments are no JSON."""
+    try:
+        return final_answer(chat.assistant_text({"content": message.get("content"), "tool_calls": message.get("tool_calls")})).strip("\n")
+    except ValueError:
+        return None
 
 
 def answers(cases, quantization, args):
