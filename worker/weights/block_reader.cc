@@ -76,13 +76,26 @@ Status ConvertRow(const StoredTensor& tensor, const WeightBlock& block, int64_t 
   return Status::Ok();
 }
 
+// Straight into place, row by row.
+Status ReadColumns(const RegularFile& file, const ReadPiece& piece) {
+  std::byte* to = piece.block.to.data;
+  for (int64_t done = 0; done < piece.bytes; done += piece.row_bytes) {
+    const int64_t row = done / piece.row_bytes;
+    RETURN_IF_ERROR(SafetensorsFile::ReadFrom(file, *piece.tensor,
+                                              piece.offset + row * piece.row_stride,
+                                              {to + done, static_cast<size_t>(piece.row_bytes)}));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status BlockReader::Read(const RegularFile& file, const ReadPiece& piece) {
   const WeightBlock& block = piece.block;
   const int64_t rows = block.to.shape[0];
   if (rows == 0) return Status::Ok();
-  const int64_t row_bytes = piece.bytes / rows;
+  const int64_t row_bytes = piece.row_bytes;
+  if (piece.strided()) return ReadColumns(file, piece);
   if (block.scales == nullptr && block.to.dtype != DType::kF32 &&
       block.to.row_bytes() == row_bytes) {  // as stored: straight into place
     return SafetensorsFile::ReadFrom(file, *piece.tensor, piece.offset, block.to.span());

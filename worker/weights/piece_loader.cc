@@ -96,7 +96,7 @@ class Loader final {
     if (index + ahead_ < work_.pieces().size()) {
       const ReadPiece& later = work_.pieces()[index + ahead_];
       if (later.file == open_)
-        data_->WillRead(later.tensor->data_begin + later.offset, later.bytes);
+        data_->WillRead(later.tensor->data_begin + later.offset, later.extent());
     }
     RETURN_IF_ERROR(reader_.Read(*data_, piece));
     work_.Done(piece.bytes, DigestOf(piece));

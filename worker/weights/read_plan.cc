@@ -40,11 +40,20 @@ int64_t RowBytes(const StoredTensor& tensor) {
   return elements == 0 ? 0 : tensor.bytes / elements * Columns(tensor);
 }
 
+// Stored as it is kept, one row's columns long enough to be worth a call.
+bool ReadsColumns(const WeightBlock& block, int64_t row_bytes) {
+  return block.scales == nullptr && block.to.dtype != DType::kF32 &&
+         block.to.row_bytes() < row_bytes && block.to.row_bytes() >= kStridedBytesMin;
+}
+
 // A scale that was stored as [rows, 1] is a column like one of [rows].
 void Cut(const SafetensorsFile& file, const StoredTensor& tensor, const WeightBlock& block,
          bool digested, const Positions& positions, std::vector<ReadPiece>& pieces) {
   const int64_t rows = block.to.shape[0];
   const int64_t row_bytes = RowBytes(tensor);
+  const bool columns = ReadsColumns(block, row_bytes);
+  const int64_t begin = columns ? block.column_first * (row_bytes / Columns(tensor)) : 0;
+  const int64_t read = columns ? block.to.row_bytes() : row_bytes;
   const int64_t step = std::max<int64_t>(1, kPieceBytes / (2 * Columns(tensor)));
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
@@ -52,8 +61,8 @@ void Cut(const SafetensorsFile& file, const StoredTensor& tensor, const WeightBl
     part.row_first += first;
     part.to = block.to.Rows(first, count);
     if (block.scales != nullptr) part.scales += first;
-    pieces.push_back({&file, &tensor, part.row_first * row_bytes, count * row_bytes, part,
-                      positions.Of(part.to.data), digested});
+    pieces.push_back({&file, &tensor, part.row_first * row_bytes + begin, read, row_bytes,
+                      count * read, part, positions.Of(part.to.data), digested});
   }
 }
 
