@@ -1,6 +1,7 @@
 #include "cli/worker_group.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -103,10 +104,17 @@ void WorkerGroup::OnLine(int rank, const ChildEvent& event) {
   const std::string loading = "levin-worker: rank " + std::to_string(rank) + " loading ";
   if (event.line.rfind(loading, 0) == 0)
     return ShowProgress(rank, event.line.substr(loading.size()));
+  EndProgress();
   std::fprintf(stderr, "%s\n", event.line.c_str());
 }
 
-// One line for the whole group: that of the slowest rank, once a second.
+void WorkerGroup::EndProgress() {
+  if (redrawing_) std::fputc('\n', stderr);
+  redrawing_ = false;
+}
+
+// One line for the whole group: that of the slowest rank, once a second. A terminal gets it redrawn
+// in place.
 void WorkerGroup::ShowProgress(int rank, const std::string& line) {
   percent_[static_cast<size_t>(rank)] = std::atoi(line.c_str());
   const int slowest = *std::min_element(percent_.begin(), percent_.end());
@@ -115,10 +123,14 @@ void WorkerGroup::ShowProgress(int rank, const std::string& line) {
   if (slowest <= shown_percent_ || (!done && now - shown_at_ < kProgressEvery)) return;
   shown_percent_ = slowest;
   shown_at_ = now;
-  std::fprintf(stderr, "levin: loading weights %d%%\n", slowest);
+  const bool redraw = ::isatty(STDERR_FILENO) == 1;
+  std::fprintf(stderr, redraw ? "\rlevin: loading weights %d%%%s" : "levin: loading weights %d%%%s",
+               slowest, redraw && !done ? "" : "\n");
+  redrawing_ = redraw && !done;
 }
 
 void WorkerGroup::OnExit(int rank, int exit_code) {
+  EndProgress();
   if (!ending_) {
     ending_ = std::chrono::steady_clock::now();
     end_reason_ = Ending(rank, exit_code);

@@ -39,6 +39,7 @@ class WorkerGroup final {
   void OnLine(int rank, const ChildEvent& event);
   void OnExit(int rank, int exit_code);
   void ShowProgress(int rank, const std::string& line);
+  void EndProgress();
 
   const WorkerOptions options_;
   const RunDirectory& directory_;
@@ -46,6 +47,7 @@ class WorkerGroup final {
   std::map<int, int> ranks_;  // child -> rank, of those that run
   std::vector<int> percent_;  // loaded, by rank
   int shown_percent_ = 0;
+  bool redrawing_ = false;  // a terminal's line without its end
   TimePoint shown_at_;
   bool ready_ = false;
   std::optional<TimePoint> ending_;

@@ -60,13 +60,13 @@ class Rank:
 class Group:
     """with Group(2, "--dtype", "float32") as group: group.engine is the leader's address."""
 
-    def __init__(self, ranks, *flags, model=DEMO, rank_flags=None, await_ready=True):
+    def __init__(self, ranks, *flags, model=DEMO, rank_flags=None, await_ready=True, metrics_ports=None):
         self.folder = tempfile.TemporaryDirectory(prefix="levin-group-")
         engine, group = f"unix:{self.folder.name}/engine", f"unix:{self.folder.name}/group"
         self.ranks = []
         for rank in range(ranks):
             self.ranks.append(Rank("--model", model, "--rank", rank, "--world-size", ranks, "--leader", group,
-                                   "--engine-listen", engine, "--group-listen", group, "--metrics-port", 0,
+                                   "--engine-listen", engine, "--group-listen", group, "--metrics-port", (metrics_ports or {}).get(rank, 0),
                                    "--cache-bytes", "64MiB", *flags, *(rank_flags or {}).get(rank, ())))
         self.engine = engine
         if await_ready:

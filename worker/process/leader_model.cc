@@ -27,6 +27,9 @@ OrExit<void> LeaderProcess::LoadModel() {
           XXH3_64bits_withSeed(&model_digest_, sizeof model_digest_, facts.weights_digest);
     }
   }
+  // The same for the same weights, split and quantisation, however the checkpoint spells them.
+  Log(LogLevel::kInfo, "weights_loaded",
+      {{"ranks", options_.world_size}, {"digest", std::to_string(model_digest_)}});
   state_.phase = StartupPhase::kAllocating;
   const OrExit<CachePlan> plan =
       job_ ? PlanJobCache(options_, *job_, folder_.config, AvailableBytes())
