@@ -216,6 +216,25 @@ TEST_P(KernelsTest, NormsAndGatesAgreeAtOddSizes) {
   }
 }
 
+TEST_P(KernelsTest, Bfloat16IsTheNearestOfWhatWasComputed) {
+  Random random(8);
+  constexpr int64_t kN = 203;
+  Owned update = random.Floats(DType::kF32, {3, kN});
+  update.view.as<float>()[kN + 5] = std::numeric_limits<float>::quiet_NaN();  // the row 1
+  update.view.as<float>()[2 * kN] = std::numeric_limits<float>::infinity();   // inf / inf: NaN too
+  const Owned weight = random.Floats(DType::kF32, {kN});
+  const Owned squares = random.Floats(DType::kF32, {3});
+  for (int64_t t = 0; t < 3; ++t) squares.view.as<float>()[t] = 100;
+  const Owned normed(DType::kF32, {3, kN}), gate = random.Floats(DType::kF32, {3, kN});
+  const Owned out(DType::kBF16, {3, kN}), gated(DType::kBF16, {3, kN});
+  fast().GateNorm({update.view, gate.view, squares.view, kN, weight.view, 1e-6f, gated.view});
+  fast().RmsNorm({{}, update.view, 0, 1, weight.view, 1e-5f, {}, normed.view, out.view});
+  for (int64_t i = 0; i < 3 * kN; ++i) {
+    EXPECT_EQ(out.view.as<uint16_t>()[i], FloatToBf16(normed.view.as<float>()[i])) << i;
+    EXPECT_EQ(gated.view.as<uint16_t>()[i], FloatToBf16(gate.view.as<float>()[i])) << i;
+  }
+}
+
 TEST_P(KernelsTest, ANanStaysInItsRow) {
   Random random(7);
   Owned gate = random.Floats(DType::kF32, {2, 40});

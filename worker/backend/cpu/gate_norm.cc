@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "worker/backend/cpu/activation.h"
@@ -16,6 +17,12 @@ float PlainSquares(const float* x, int64_t n) {
 void PlainGateNorm(const float* x, const float* gate, const float* weight, float scale, float* out,
                    int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = Sigmoid(gate[i]) * (weight[i] * (x[i] * scale));
+}
+
+void WriteRow(const SimdOps*, const float* row, float* out, int64_t n) { std::copy_n(row, n, out); }
+void WriteRow(const SimdOps* ops, const float* row, uint16_t* out, int64_t n) {
+  if (ops != nullptr) return ops->round(row, out, n);
+  for (int64_t i = 0; i < n; ++i) Store(out + i, row[i]);
 }
 
 }  // namespace
@@ -49,7 +56,7 @@ void CpuKernels::GateNorm(const GateNormArgs& args) {
             1.0f / std::sqrt(squares[t] / static_cast<float>(args.width) + args.eps);
         float* row = gate + t * n;
         gate_norm(x + t * n, row, weight, scale, row, n);
-        for (int64_t i = 0; i < n; ++i) Store(out + t * n + i, row[i]);
+        WriteRow(simd_, row, out + t * n, n);
       }
     });
   });
