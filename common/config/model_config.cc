@@ -299,6 +299,9 @@ Status ReadNorms(const JsonFields& fields, ModelConfig& config) {
   }
   config.postnorm = postnorm.value_or(true);
   ASSIGN_OR_RETURN_STATUS(const double eps, fields.NeedNumber("rms_norm_eps", 0, 1));
+  if (eps < std::numeric_limits<float>::min()) {
+    return WrongValue("rms_norm_eps", *fields.Find("rms_norm_eps"), "a number that is a float");
+  }
   config.rms_norm_eps = static_cast<float>(eps);
   RETURN_IF_ERROR(
       ReadResidual(fields, "layernorm_linear_attention", "linear_attn", config.lightning));

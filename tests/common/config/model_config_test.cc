@@ -270,6 +270,21 @@ TEST(ModelConfig, TextThatIsNoObjectIsRefused) {
               HasSubstr("'b' occurs twice"));
 }
 
+// Python writes what JSON does not know; and a double may be too small or too large for the
+// network.
+TEST(ModelConfig, NumbersThatAreNoneAreRefused) {
+  for (const char* key : {"rope_theta", "rms_norm_eps", "layernorm_mlp_alpha", "head_dim"}) {
+    for (const char* number : {"NaN", "Infinity", "-Infinity", "1e999"}) {
+      json::object config = M1Config();
+      config[key] = "PLACE";
+      std::string text = json::serialize(config);
+      text.replace(text.find("\"PLACE\""), 7, number);
+      EXPECT_FALSE(ParseModelConfig(text)) << key << " " << number;
+    }
+  }
+  EXPECT_THAT(ErrorOf(With("rms_norm_eps", "1e-50")), HasSubstr("rms_norm_eps"));
+}
+
 TEST(ModelConfig, EveryGoldenModelLoads) {
   int found = 0;
   for (const auto& dir : testing::GoldenDirs("network")) {
