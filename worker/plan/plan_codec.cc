@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4e4c504c;  // "LPLN"
 constexpr size_t kRangeBytes = 8;
-constexpr size_t kSamplingBytesMin = 7 * 4 + 8 + 5 * 4 + 2 * 4;
+constexpr size_t kSamplingBytesMin = 7 * 4 + 8 + 4 * 4 + 2 * 4;  // lists empty
 constexpr size_t kNewSequenceBytesMin = 8 + 4 + 2 * kRangeBytes + kSamplingBytesMin;
 constexpr size_t kRowBytes = 8 + 8 + kRangeBytes + 1 + 1 + 4;
 

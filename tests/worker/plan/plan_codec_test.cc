@@ -82,6 +82,21 @@ std::string Hex(std::string_view bytes) {
   return out;
 }
 
+// The smallest that a started sequence can be: its bytes must not be taken for too few.
+TEST(PlanCodecTest, AnyNumberOfSequencesMayStartWithNothingBehindThem) {
+  for (const int count : {1, 2, 64, 1000}) {
+    BatchPlan plan;
+    for (int i = 0; i < count; ++i) {
+      NewSequence started;
+      started.sequence = static_cast<SequenceId>(i + 1);
+      plan.started.push_back(started);
+    }
+    const Result<BatchPlan> decoded = DecodePlan(EncodePlan(plan));
+    ASSERT_TRUE(decoded) << count << ": " << decoded.error().message();
+    EXPECT_EQ(*decoded, plan);
+  }
+}
+
 TEST(PlanCodecTest, WritesTheGoldenBytesOfVersionOne) {
   EXPECT_EQ(Hex(EncodePlan(SmallPlan())),
             "4c504c4e"
