@@ -123,6 +123,7 @@ void Engine::CancelAll(uint32_t router, const std::vector<uint64_t>& ordinals, F
 
 Status Engine::Step(const BatchPlan& plan) {
   progress_.has_work = true;
+  progress_.pairs = AttendedPairs(plan);  // before `begun`: who sees the step sees its size
   progress_.begun = plan.step;
   const std::string encoded = EncodePlan(plan);
   if (ranks_ != nullptr) RETURN_IF_ERROR(ranks_->SendPlan(encoded));

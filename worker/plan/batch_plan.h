@@ -43,6 +43,9 @@ struct BatchPlan {
   bool operator==(const BatchPlan&) const = default;
 };
 
+// Pairs of a token and a position that it may look at, over all rows: what softmax attention costs.
+int64_t AttendedPairs(const BatchPlan& plan);
+
 // What a step brought: one entry per row with draws > 0, in row order.
 struct RowSample {
   SequenceId sequence = 0;

@@ -169,11 +169,11 @@ OrExit<void> FollowerProcess::WarmAndReport() {
   }
   executor_.emplace(MakePlanLimits(steps_), *model_, folder_.tokenizer.defined, observer);
   state_.phase = StartupPhase::kWarming;
-  const Result<int64_t> token_us = WarmUp(*model_, steps_);
-  if (!token_us) return ExitWith(ExitCode::kGroupEnded, token_us.error());
+  const Result<StepSpeed> speed = WarmUp(*model_, steps_);
+  if (!speed) return ExitWith(ExitCode::kGroupEnded, speed.error());
   follower_.emplace(*executor_, *client_);
   progress_ = &follower_->progress();
-  client_->SendReady(*token_us);
+  client_->SendReady(speed->token_us);
   state_.phase = StartupPhase::kReady;
   return {};
 }

@@ -1,6 +1,6 @@
-// Hung: a step is under way (or work waits) and the counters have not moved for max(5 s, 10 x the
-// longest predicted step). Busy is not hung: chunks bound every step (protocol.md 7). Pure; one
-// thread.
+// Hung: a step is under way (or work waits) and the counters have not moved for max(5 s, 10 x its
+// predicted time). Busy is not hung: chunks bound every step, but a chunk a million tokens into a
+// prompt looks at a million positions and takes its time (protocol.md 7). Pure; one thread.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,13 @@ namespace levin {
 
 class HangWatch final {
  public:
-  // predicted_step: of the largest plan, from the warm-up.
-  explicit HangWatch(Duration predicted_step)
-      : limit_(std::max<Duration>(std::chrono::milliseconds(kHangMs), 10 * predicted_step)) {}
+  // From the warm-up: a step of as many tokens as there may be, without the attention to what lies
+  // before them; and the time of one pair of a token and a position that it looks at.
+  HangWatch(Duration largest_step, double pair_ns)
+      : largest_step_(largest_step), pair_ns_(pair_ns) {}
 
-  bool Hung(uint64_t begun, uint64_t done, bool has_work, TimePoint now) {
+  // pairs: of the step begun last (StepProgress).
+  bool Hung(uint64_t begun, uint64_t done, bool has_work, int64_t pairs, TimePoint now) {
     const bool moved = begun != begun_ || done != done_;
     const bool idle = begun == done && !has_work;
     // A gap between two calls is a stall of our own, not of the engine.
@@ -27,15 +29,20 @@ class HangWatch final {
     done_ = done;
     seen_ = true;
     last_call_ = now;
-    return now - since_ > limit_;
+    return now - since_ > Limit(pairs);
   }
   // A rank is silent: whether it is lost is decided by the heartbeats' limit, not by this one, and
   // when it comes back the step has its whole time again.
   void Excuse(TimePoint now) { since_ = now; }
-  Duration limit() const { return limit_; }
+  Duration Limit(int64_t pairs) const {
+    const std::chrono::duration<double, std::nano> attention(pair_ns_ * static_cast<double>(pairs));
+    const Duration step = largest_step_ + std::chrono::duration_cast<Duration>(attention);
+    return std::max<Duration>(std::chrono::milliseconds(kHangMs), 10 * step);
+  }
 
  private:
-  const Duration limit_;
+  const Duration largest_step_;
+  const double pair_ns_;
   uint64_t begun_ = 0, done_ = 0;
   bool seen_ = false;
   TimePoint since_, last_call_;

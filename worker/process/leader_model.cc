@@ -47,9 +47,10 @@ OrExit<void> LeaderProcess::LoadModel() {
       .Set(static_cast<double>(plan->split.bytes_per_rank));
   BuildEngine(*plan);
   state_.phase = StartupPhase::kWarming;
-  const Result<int64_t> token_us = WarmUp(*model_, *steps_);
-  if (!token_us) return ExitWith(ExitCode::kGroupEnded, token_us.error());
-  hang_.emplace(std::chrono::microseconds(*token_us * steps_->step_tokens_max()));
+  const Result<StepSpeed> speed = WarmUp(*model_, *steps_);
+  if (!speed) return ExitWith(ExitCode::kGroupEnded, speed.error());
+  hang_.emplace(std::chrono::microseconds(speed->token_us * steps_->step_tokens_max()),
+                speed->pair_ns);
   if (options_.world_size > 1) {
     const Result<int64_t> ready = board_->AwaitReady(kStall);
     if (!ready) return ExitWith(ExitCode::kGroupEnded, ready.error());
@@ -58,7 +59,7 @@ OrExit<void> LeaderProcess::LoadModel() {
   if (!job_) OpenToRouters(*plan);
   state_.phase = StartupPhase::kReady;
   Log(LogLevel::kInfo, "ready",
-      {{"rank", 0}, {"ranks", options_.world_size}, {"epoch", epoch_}, {"token_us", *token_us}});
+      {{"rank", 0}, {"ranks", options_.world_size}, {"epoch", epoch_}, {"token_us", speed->token_us}});
   return {};
 }
 

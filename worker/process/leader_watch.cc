@@ -17,7 +17,8 @@ constexpr Duration kDrainLimit = std::chrono::seconds(90);
 // Everybody speaks, yet the step does not end: the first rank that has not done it is named, the
 // leader itself if all others have.
 void LeaderProcess::WatchForHang(const StepProgress& progress) {
-  const bool hung = hang_->Hung(progress.begun, progress.done, progress.has_work, clock_.Now());
+  const bool hung =
+      hang_->Hung(progress.begun, progress.done, progress.has_work, progress.pairs, clock_.Now());
   if (!board_->all_heard()) return hang_->Excuse(clock_.Now());
   if (!hung) return;
   const uint64_t step = progress.begun;

@@ -24,8 +24,11 @@ void Corrupt(ModelWeights& weights) {
   for (int64_t i = 0; i < matrix.elements(); ++i) values[i] ^= 0x8000;
 }
 
-// One row of `count` tokens from `position` on, in slot 0 and the first blocks.
-StepBatch WarmUpBatch(int32_t count, int64_t position, int32_t block_tokens) {
+// How far into a prompt the warm-up looks.
+constexpr int64_t kFarTokens = 4096;
+
+// One row of `count` tokens from `position` on, in slot 0; a pool of fewer blocks lends them again.
+StepBatch WarmUpBatch(int32_t count, int64_t position, const SchedulerOptions& steps) {
   StepBatch batch;
   batch.tokens.assign(static_cast<size_t>(count), 0);
   batch.row_first = {0, count};
@@ -33,11 +36,21 @@ StepBatch WarmUpBatch(int32_t count, int64_t position, int32_t block_tokens) {
   batch.row_slot = {0};
   batch.row_fresh = {static_cast<uint8_t>(position == 0)};
   batch.row_stepwise = {static_cast<uint8_t>(count == 1 && position > 0)};
-  const auto blocks = static_cast<int32_t>((position + count + block_tokens - 1) / block_tokens);
+  const auto blocks =
+      static_cast<int32_t>((position + count + steps.block_tokens - 1) / steps.block_tokens);
   batch.block_first = {0, blocks};
-  for (int32_t block = 0; block < blocks; ++block) batch.block_ids.push_back(block);
+  for (int32_t block = 0; block < blocks; ++block)
+    batch.block_ids.push_back(static_cast<int32_t>(block % steps.blocks));
   batch.logit_tokens = {count - 1};
   return batch;
+}
+
+Result<double> RunTimed(Network& network, const StepBatch& batch) {
+  std::vector<float> logits(static_cast<size_t>(network.vocab_size()));
+  const auto begin = std::chrono::steady_clock::now();
+  RETURN_ERROR_IF(network.Run(batch, logits));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  return took.count();
 }
 
 }  // namespace
@@ -116,17 +129,20 @@ OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options,
   return *std::move(built);
 }
 
-Result<int64_t> WarmUp(Network& network, const SchedulerOptions& steps) {
+Result<StepSpeed> WarmUp(Network& network, const SchedulerOptions& steps) {
   const int64_t room = steps.blocks * steps.block_tokens;
   const auto count =
       static_cast<int32_t>(std::min<int64_t>({steps.block_tokens, steps.step_tokens_max(), room}));
-  std::vector<float> logits(static_cast<size_t>(network.vocab_size()));
-  const auto begin = std::chrono::steady_clock::now();
-  RETURN_ERROR_IF(network.Run(WarmUpBatch(count, 0, steps.block_tokens), logits));
-  const auto chunk = std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::steady_clock::now() - begin);
-  if (count < room) RETURN_ERROR_IF(network.Run(WarmUpBatch(1, count, steps.block_tokens), logits));
-  return std::max<int64_t>(chunk.count() / count, 1);
+  ASSIGN_OR_RETURN(const double first, RunTimed(network, WarmUpBatch(count, 0, steps)));
+  ASSIGN_OR_RETURN([[maybe_unused]] const double one,
+                   RunTimed(network, WarmUpBatch(1, count, steps)));
+  // The first chunk also touched every page for the first time.
+  ASSIGN_OR_RETURN(const double near, RunTimed(network, WarmUpBatch(count, 0, steps)));
+  ASSIGN_OR_RETURN(const double far, RunTimed(network, WarmUpBatch(count, kFarTokens, steps)));
+  StepSpeed speed;
+  speed.token_us = std::max<int64_t>(static_cast<int64_t>(first / count * 1e6), 1);
+  speed.pair_ns = std::max((far - near) / static_cast<double>(count * kFarTokens) * 1e9, 1.0);
+  return speed;
 }
 
 }  // namespace levin

@@ -42,8 +42,13 @@ OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options,
                                                 Collective& collective,
                                                 const SchedulerOptions& steps, int threads);
 
-// One chunk and one single token, the same on every rank. Returns the time per token of a chunk,
-// in microseconds, at least 1.
-Result<int64_t> WarmUp(Network& network, const SchedulerOptions& steps);
+// How long steps take here.
+struct StepSpeed {
+  int64_t token_us = 1;  // of a chunk at the beginning of a prompt; at least 1
+  double pair_ns = 1;    // more for each pair of a token and an earlier position; at least 1
+};
+
+// Chunks at the beginning of a prompt and far into one, and a single token: the same on every rank.
+Result<StepSpeed> WarmUp(Network& network, const SchedulerOptions& steps);
 
 }  // namespace levin

@@ -39,12 +39,13 @@ class HangWatchTest : public ::testing::Test {
     bool hung = false;
     for (seconds passed{0}; passed < time; passed += seconds(1)) {
       clock_.Advance(seconds(1));
-      hung = watch_.Hung(begun, done, work, clock_.Now());
+      hung = watch_.Hung(begun, done, work, pairs_, clock_.Now());
     }
     return hung;
   }
+  int64_t pairs_ = 0;
   FakeClock clock_;
-  HangWatch watch_{milliseconds(1000)};
+  HangWatch watch_{milliseconds(1000), 2.0};
 };
 
 TEST_F(HangWatchTest, IdleIsNotHung) { EXPECT_FALSE(After(seconds(100), 5, 5, false)); }
@@ -61,7 +62,7 @@ TEST_F(HangWatchTest, StepsThatEndAreNotHung) {
 TEST_F(HangWatchTest, AStallOfTheWatchItselfDoesNotCount) {
   EXPECT_FALSE(After(seconds(2), 6, 5, true));
   clock_.Advance(seconds(100));
-  EXPECT_FALSE(watch_.Hung(6, 5, true, clock_.Now()));
+  EXPECT_FALSE(watch_.Hung(6, 5, true, 0, clock_.Now()));
 }
 
 TEST_F(HangWatchTest, AfterASilentRankCameBackTheStepHasItsWholeTimeAgain) {
@@ -72,7 +73,14 @@ TEST_F(HangWatchTest, AfterASilentRankCameBackTheStepHasItsWholeTimeAgain) {
 }
 
 TEST_F(HangWatchTest, FiveSecondsAreTheLeast) {
-  EXPECT_EQ(HangWatch(milliseconds(1)).limit(), seconds(5));
+  EXPECT_EQ(HangWatch(milliseconds(1), 1.0).Limit(0), seconds(5));
+}
+
+// 8,192 tokens that look back on a million positions: 17 s of attention at 2 ns a pair.
+TEST_F(HangWatchTest, AChunkFarIntoAPromptMayTakeLonger) {
+  pairs_ = int64_t{8192} << 20;
+  EXPECT_FALSE(After(seconds(180), 6, 5, true));
+  EXPECT_TRUE(After(seconds(3), 6, 5, true));
 }
 
 class FakeCollective final : public Collective {
