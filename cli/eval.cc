@@ -6,8 +6,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/eval_compare.h"
 #include "cli/worker_group.h"
 #include "common/config/model_config.h"
 #include "common/config/regular_file.h"
@@ -71,8 +75,32 @@ Result<std::string> WriteJob(const EvalOptions& options, json::object ids,
       {"ids", std::move(ids)},    {"out", std::filesystem::absolute(options.out_file).string()},
       {"greedy", options.greedy}, {"states", options.states},
       {"trace", options.trace},   {"chunk_tokens", options.chunk_tokens},
-      {"batch", options.batch}};
+      {"last", options.last},     {"batch", options.batch}};
   return directory.WriteOptions("job.json", {json::serialize(job)});
+}
+
+// The reference, before the run; what it holds is asked of the run as well.
+Result<std::optional<SafetensorsFile>> OpenReference(EvalOptions& options) {
+  if (options.compare_file.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(options.compare_file));
+  for (const StoredTensor& tensor : file.tensors()) {
+    options.states |= tensor.name.find(".state.") != std::string::npos;
+    options.trace |= tensor.name.find(".trace.") != std::string::npos;
+  }
+  return file;
+}
+
+// 0 when all is within the tolerance.
+int CompareWith(const SafetensorsFile& reference, const EvalOptions& options,
+                const std::vector<std::string>& prompts) {
+  const Result<SafetensorsFile> run = SafetensorsFile::Open(options.out_file);
+  if (!run) return Complain(run.error(), 1);
+  const auto comparison = CompareEval(*run, reference, prompts, options.tolerance);
+  if (!comparison) return Complain(comparison.error(), 2);
+  std::fputs(ComparisonText(*comparison, options.tolerance).c_str(), stdout);
+  for (const ValueDifference& value : comparison->values)
+    if (!Within(value, options.tolerance)) return 1;
+  return 0;
 }
 
 // Until every rank has left. The job is done when all say 0.
@@ -109,6 +137,10 @@ int RunEval(int argc, const char* const* argv) {
   Result<boost::json::object> ids = ReadIds(options.ids_file, config->vocab);
   if (!ids) return Complain(ids.error(), 2);
   if (Status status = CheckOut(options.out_file); !status.ok()) return Complain(status, 2);
+  const Result<std::optional<SafetensorsFile>> reference = OpenReference(options);
+  if (!reference) return Complain(reference.error(), 2);
+  std::vector<std::string> prompts;
+  for (const auto& [name, list] : *ids) prompts.emplace_back(name);
   Result<Children> children = Children::Create();
   if (!children) return Complain(children.error(), 1);
   const Result<RunDirectory> directory = RunDirectory::Create();
@@ -118,7 +150,9 @@ int RunEval(int argc, const char* const* argv) {
   options.worker.eval_job = *job;
   WorkerGroup group(options.worker, *directory, *children);
   if (Status status = group.Start(); !status.ok()) return Complain(status, 1);
-  return Wait(group, *children);
+  const int exit_code = Wait(group, *children);
+  if (exit_code != 0 || !*reference) return exit_code;
+  return CompareWith(**reference, options, prompts);
 }
 
 }  // namespace levin

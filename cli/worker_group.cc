@@ -46,6 +46,7 @@ std::vector<std::string> WorkerGroup::RankOptions(int rank) const {
       "--metrics-port=" + std::string(o.metrics_port < 0 ? "off" : std::to_string(o.metrics_port)),
       "--dtype=" + o.dtype,
       "--quantization=" + o.quantization,
+      "--batch-invariant=" + std::string(o.batch_invariant.value_or(false) ? "true" : "false"),
       "--cache-bytes=" + std::to_string(o.cache_bytes),
       "--cpu-threads=" + std::to_string(o.cpu_threads),
       "--max-model-len=" + std::to_string(o.max_model_len),

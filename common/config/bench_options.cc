@@ -57,7 +57,7 @@ Result<Parsed<BenchOptions>> ParseBenchOptions(int argc, const char* const* argv
   if (bench.prompt == 0 && bench.gen == 0) {
     return Error(InvalidArgument("--prompt and --gen are both 0: nothing to time"));
   }
-  ResolveAuto(worker);
+  RETURN_ERROR_IF(ResolveAuto(worker));
   return parsed;
 }
 

@@ -20,6 +20,13 @@ Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv) 
                {0, 1 << 20});
   flags.AddFlag("--states", eval.states, "Also NAME.state.LAYER after the last id");
   flags.AddFlag("--trace", eval.trace, "Also NAME.trace.WHAT of every position");
+  flags.AddInt("--last", eval.last, "Logits and traces of so many last positions only; 0: all",
+               {0, 1 << 24});
+  flags.Add("--compare", eval.compare_file,
+            "Compare with this safetensors file of known values, layer by layer; exit 1 outside "
+            "the tolerance");
+  flags.AddReal("--tolerance", eval.tolerance,
+                "Largest difference that passes, relative to a layer's largest value");
   flags.AddFlag("--batch", eval.batch, "All names as one batch, else one after the other");
   flags.AddInt("--chunk-tokens", eval.chunk_tokens,
                "Feed prompts in chunks of so many; 1: the one-token form", {1, 1 << 20});
@@ -37,8 +44,11 @@ Result<Parsed<EvalOptions>> ParseEvalOptions(int argc, const char* const* argv) 
     return Error(InvalidArgument("--ids is missing: expected a JSON file of prompts"));
   if (eval.out_file.empty())
     return Error(InvalidArgument("--out is missing: expected the file to write"));
+  if (!(eval.tolerance >= 0))
+    return Error(InvalidArgument("--tolerance is " + std::to_string(eval.tolerance) +
+                                 ", expected 0 or more"));
   RETURN_ERROR_IF(CheckCorruptRank(eval.worker));
-  ResolveAuto(eval.worker);
+  RETURN_ERROR_IF(ResolveAuto(eval.worker));
   return parsed;
 }
 

@@ -91,7 +91,16 @@ void FlagSet::AddPositional(const std::string& name, std::string& value, const s
   parser_->app.add_option(name, value, about);
 }
 void FlagSet::AddFlag(const std::string& flag, bool& value, const std::string& about) {
-  parser_->app.add_flag(flag, value, about);
+  parser_->app.add_flag(flag, value, about)->envname(EnvironmentName(flag));
+}
+void FlagSet::AddSwitch(const std::string& flag, std::optional<bool>& value,
+                        const std::string& about) {
+  const std::string off = "--no-" + flag.substr(2);
+  const auto assign = [&value, flag, off](int64_t balance) {
+    if (balance == 0) throw CLI::ValidationError(flag + " and " + off + " are both given");
+    value = balance > 0;
+  };
+  parser_->app.add_flag_function(flag + ",!" + off, assign, about)->envname(EnvironmentName(flag));
 }
 void FlagSet::AddTestHook(const std::string& flag, int& value, const std::string& about) {
   parser_->Add(flag, value, about)->group("");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class FlagSet final {
                  const std::string& about);
   void AddPositional(const std::string& name, std::string& value, const std::string& about);
   void AddFlag(const std::string& flag, bool& value, const std::string& about);
+  // --name and --no-name; unset when neither is given.
+  void AddSwitch(const std::string& flag, std::optional<bool>& value, const std::string& about);
   // Help does not show it.
   void AddTestHook(const std::string& flag, int& value, const std::string& about);
   // Flags that other engines' launch lines carry and that change nothing here.

@@ -35,9 +35,16 @@ Status CheckCorruptRank(const WorkerOptions& worker) {
                          std::to_string(worker.world_size - 1) + ", or -1 for none");
 }
 
-void ResolveAuto(WorkerOptions& worker) {
+Status ResolveAuto(WorkerOptions& worker) {
   if (worker.dtype == "auto") worker.dtype = "bfloat16";
   if (worker.device == "auto") worker.device = "cpu";
+  const bool exact = worker.dtype == "float32";
+  if (exact && !worker.batch_invariant.value_or(true))
+    return InvalidArgument(
+        "--no-batch-invariant with --dtype float32: the exactness mode is always batch-invariant, "
+        "expected --dtype bfloat16 or no such flag");
+  worker.batch_invariant = worker.batch_invariant.value_or(exact);
+  return Status::Ok();
 }
 
 }  // namespace levin

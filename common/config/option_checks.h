@@ -15,6 +15,7 @@ Status RequireModel(const std::string& model);
 Status OneModel(const std::string& positional, std::string& model);
 // --test-corrupt-rank: a rank of the group, or -1 for none.
 Status CheckCorruptRank(const WorkerOptions& worker);
-void ResolveAuto(WorkerOptions& worker);
+// Every "auto" gets its value. kInvalidArgument for --no-batch-invariant with float32.
+Status ResolveAuto(WorkerOptions& worker);
 
 }  // namespace levin

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct WorkerOptions {
   std::string epoch_file;             // empty: the epoch is the wall clock's
   std::string dtype = "bfloat16";     // or float32
   std::string quantization = "auto";  // as the checkpoint says; or none, experts_int8
+  // The same ids in any company and from start to start (protocol.md 17). Set by ResolveAuto:
+  // float32 always is, bfloat16 when asked for.
+  std::optional<bool> batch_invariant;
   int64_t cache_bytes = 0;    // of the whole group; 0: a quarter of the free memory, at most 8 GiB
   int cpu_threads = 0;        // of the whole group; 0: the cores
   int64_t max_model_len = 0;  // 0: what the cache holds for one request
@@ -80,6 +84,9 @@ struct EvalOptions {
   bool states = false;
   bool trace = false;
   bool batch = false;
+  int32_t last = 0;          // > 0: so many last positions only
+  std::string compare_file;  // safetensors of known values; empty: nothing is compared
+  double tolerance = 1e-4;   // of a tensor's largest value
   int32_t chunk_tokens = 0;  // 0: as in serving
 };
 

@@ -31,7 +31,7 @@ Result<Parsed<ServeOptions>> ParseServeOptions(int argc, const char* const* argv
   RETURN_ERROR_IF(OneModel(positional, worker.model));
   ASSIGN_OR_RETURN(router.grpc_port, PortOrOff(grpc_port, "--grpc-port"));
   RETURN_ERROR_IF(ReadKeyFile(router.api_keys));
-  ResolveAuto(worker);
+  RETURN_ERROR_IF(ResolveAuto(worker));
   router.model = worker.model;
   router.max_model_len = worker.max_model_len;
   router.dtype = worker.dtype;

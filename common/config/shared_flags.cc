@@ -17,6 +17,8 @@ void AddTypes(FlagSet& flags, std::string& dtype, std::string& quantization) {
 
 void AddModelNumbers(FlagSet& flags, WorkerOptions& worker) {
   AddTypes(flags, worker.dtype, worker.quantization);
+  flags.AddSwitch("--batch-invariant", worker.batch_invariant,
+                  "The same ids alone, in any batch and at every start; float32 always is");
   flags.AddInt("--cpu-threads", worker.cpu_threads,
                "Compute threads of the whole group; 0: the cores", {0, 4096});
   flags.AddPositive("--lightning-norm-eps", worker.lightning_norm_eps,

@@ -43,7 +43,7 @@ Result<Parsed<WorkerOptions>> ParseWorkerOptions(int argc, const char* const* ar
                                  " needs the leader's address"));
   }
   ASSIGN_OR_RETURN(worker.metrics_port, PortOrOff(metrics_port, "--metrics-port"));
-  ResolveAuto(worker);
+  RETURN_ERROR_IF(ResolveAuto(worker));
   return parsed;
 }
 

@@ -206,12 +206,13 @@ class Start(unittest.TestCase):
         self.fails(4, "4096", "--model", DEMO, "--engine-listen", "127.0.0.1:0", "--cache-bytes", 4096)
 
     def test_a_rank_of_another_configuration_is_refused_before_it_reads_weights(self):
-        with Group(2, rank_flags={1: ("--dtype", "float32")}, await_ready=False) as group:
-            self.assertEqual(group.ranks[1].wait(10), 2)
-            self.assertIn("configuration differs", group.ranks[1].stderr())
-            self.assertNotIn("loading", group.ranks[1].stderr())
-            group.ranks[0].signal(signal.SIGTERM)
-            self.assertEqual(group.ranks[0].wait(5), 0)
+        for flags in (("--dtype", "float32"), ("--batch-invariant",)):
+            with self.subTest(flags=flags), Group(2, rank_flags={1: flags}, await_ready=False) as group:
+                self.assertEqual(group.ranks[1].wait(10), 2)
+                self.assertIn("configuration differs", group.ranks[1].stderr())
+                self.assertNotIn("loading", group.ranks[1].stderr())
+                group.ranks[0].signal(signal.SIGTERM)
+                self.assertEqual(group.ranks[0].wait(5), 0)
 
     def test_the_epoch_rises_with_every_start(self):
         with tempfile.TemporaryDirectory() as folder:

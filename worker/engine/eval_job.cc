@@ -62,6 +62,7 @@ Status SetFlag(std::string_view field, const json::value& value, bool& out) {
 Status SetField(std::string_view field, const json::value& value, EvalJob& job) {
   if (field == "ids") return SetPrompts(value, job);
   if (field == "greedy") return SetNumber(field, value, job.greedy);
+  if (field == "last") return SetNumber(field, value, job.last);
   if (field == "chunk_tokens") return SetNumber(field, value, job.chunk_tokens);
   if (field == "states") return SetFlag(field, value, job.states);
   if (field == "trace") return SetFlag(field, value, job.trace);

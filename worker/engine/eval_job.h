@@ -19,13 +19,15 @@ struct EvalPrompt {
 };
 
 // The file: {"ids": {"NAME": [1, 2], ...}, "out": "PATH", "greedy": 0, "states": false,
-// "trace": false, "chunk_tokens": 0, "batch": false}; all but ids and out may be left out.
+// "trace": false, "last": 0, "chunk_tokens": 0, "batch": false}; all but ids and out may be left
+// out.
 struct EvalJob {
   std::vector<EvalPrompt> prompts;  // in the order of the file
   std::string out;
   int32_t greedy = 0;        // tokens drawn greedily after the prompt; the end token ends nothing
   bool states = false;       // lightning states after the prompt's last id
   bool trace = false;        // layer outputs of every prompt position
+  int32_t last = 0;          // > 0: logits and traces of so many last prompt positions only
   int32_t chunk_tokens = 0;  // 0: as in serving; 1: the one-token form
   bool batch = false;        // all prompts at once, else one after the other
 };

@@ -79,12 +79,16 @@ void EvalCollector::Keep(std::string_view what, int layer, int64_t layers, const
     const size_t prompt = row_prompt_[row];
     const int64_t tokens = PromptTokens(prompt);
     const int64_t first = batch.row_position[row];
-    if (first >= tokens) continue;  // drawn tokens are fed, but not asked about
+    const int64_t count = batch.row_first[row + 1] - batch.row_first[row];
+    const int64_t skipped = FirstKept(prompt);
+    // Drawn tokens are fed, but not asked about.
+    if (first >= tokens || first + count <= skipped) continue;
+    const int64_t kept = tokens - skipped;
     const TensorView to = Storage(job_.prompts[prompt].name + "." + std::string(what), dtype,
-                                  layers > 0 ? Shape{tokens, layers, width} : Shape{tokens, width});
-    for (int64_t t = batch.row_first[row]; t < batch.row_first[row + 1]; ++t) {
-      const int64_t position = first + t - batch.row_first[row];
-      CopyRow(value, t, to, (position * std::max<int64_t>(layers, 1) + layer) * width);
+                                  layers > 0 ? Shape{kept, layers, width} : Shape{kept, width});
+    for (int64_t position = std::max(first, skipped); position < first + count; ++position) {
+      const int64_t place = (position - skipped) * std::max<int64_t>(layers, 1) + layer;
+      CopyRow(value, batch.row_first[row] + position - first, to, place * width);
     }
   }
 }
@@ -130,6 +134,10 @@ Status EvalCollector::Write(std::span<const std::vector<TokenId>> greedy) {
 
 int64_t EvalCollector::PromptTokens(size_t prompt) const {
   return static_cast<int64_t>(job_.prompts[prompt].ids.size());
+}
+
+int64_t EvalCollector::FirstKept(size_t prompt) const {
+  return job_.last > 0 ? std::max<int64_t>(PromptTokens(prompt) - job_.last, 0) : 0;
 }
 
 TensorView EvalCollector::Storage(const std::string& name, DType dtype, const Shape& shape) {

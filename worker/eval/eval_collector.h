@@ -42,6 +42,7 @@ class EvalCollector final : public Probe, public StepObserver {
   };
 
   int64_t PromptTokens(size_t prompt) const;
+  int64_t FirstKept(size_t prompt) const;  // position
   TensorView Storage(const std::string& name, DType dtype, const Shape& shape);
   // Copies rows of `value` ([T, width]) to [position, layer] of each row's prompt.
   void Keep(std::string_view what, int layer, int64_t layers, const TensorView& value,

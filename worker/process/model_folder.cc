@@ -13,9 +13,9 @@ uint64_t ConfigHash(const WorkerOptions& options, uint64_t tokenizer_hash) {
   std::ostringstream text;
   text << std::ifstream(options.model + "/config.json").rdbuf();
   text << '\0' << options.world_size << '\0' << options.dtype << '\0' << options.quantization
-       << '\0' << options.max_num_seqs << '\0' << options.max_num_batched_tokens << '\0'
-       << options.lightning_norm_eps << '\0' << options.device << '\0' << options.eval_job << '\0'
-       << tokenizer_hash;
+       << '\0' << options.batch_invariant.value_or(false) << '\0' << options.max_num_seqs << '\0'
+       << options.max_num_batched_tokens << '\0' << options.lightning_norm_eps << '\0'
+       << options.device << '\0' << options.eval_job << '\0' << tokenizer_hash;
   const std::string bytes = text.str();
   return XXH3_64bits(bytes.data(), bytes.size());
 }

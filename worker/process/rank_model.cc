@@ -123,8 +123,9 @@ OrExit<std::unique_ptr<HybridModel>> BuildModel(const WorkerOptions& options,
   model.blocks = steps.blocks;
   model.tokens_per_step_max = steps.step_tokens_max();
   model.rows_per_step_max = steps.rows_max();
-  auto built = HybridModel::Create(folder.config, std::move(weights),
-                                   MakeCpuBackend({threads, BestCpuPath()}), collective, model);
+  const CpuOptions cpu{threads, BestCpuPath(), options.batch_invariant.value_or(false)};
+  auto built = HybridModel::Create(folder.config, std::move(weights), MakeCpuBackend(cpu),
+                                   collective, model);
   if (!built) return ExitFor(ExitCode::kConfig, std::move(built).error());
   return *std::move(built);
 }

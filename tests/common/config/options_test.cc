@@ -88,6 +88,22 @@ TEST(OptionsTest, TheEnvironmentFillsInAndTheCommandLineWins) {
   EXPECT_EQ(from_line->options.worker.max_num_seqs, 3);
 }
 
+TEST(OptionsTest, Float32IsBatchInvariantAndBfloat16WhenAskedFor) {
+  EXPECT_EQ(Serve("m")->options.worker.batch_invariant, false);
+  EXPECT_EQ(Serve("m", "--dtype", "float32")->options.worker.batch_invariant, true);
+  EXPECT_EQ(Serve("m", "--batch-invariant")->options.worker.batch_invariant, true);
+  EXPECT_EQ(Serve("m", "--batch_invariant=true")->options.worker.batch_invariant, true);
+  EXPECT_EQ(Serve("m", "--no-batch-invariant")->options.worker.batch_invariant, false);
+  const auto contradiction = Serve("m", "--dtype", "float32", "--no-batch-invariant");
+  ASSERT_FALSE(contradiction);
+  EXPECT_THAT(contradiction.error().message(), HasSubstr("--no-batch-invariant"));
+  EXPECT_FALSE(Serve("m", "--batch-invariant", "--no-batch-invariant"));
+  setenv("LEVIN_BATCH_INVARIANT", "1", 1);
+  EXPECT_EQ(Serve("m")->options.worker.batch_invariant, true);
+  EXPECT_EQ(Serve("m", "--no-batch-invariant")->options.worker.batch_invariant, false);
+  unsetenv("LEVIN_BATCH_INVARIANT");
+}
+
 TEST(OptionsTest, AnOptionsFileHoldsOneArgumentALine) {
   const std::string path = ::testing::TempDir() + "/router.options";
   std::ofstream(path) << "--model=with space\n--group=unix:/run/engine\n--api-key=secret\n";

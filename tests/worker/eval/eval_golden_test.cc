@@ -7,101 +7,21 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "common/base/clock.h"
-#include "tests/worker/engine/wires.h"
+#include "tests/worker/eval/job_group.h"
 #include "tests/worker/model/network_golden.h"
-#include "worker/backend/cpu/cpu_backend.h"
-#include "worker/comm/local_collective.h"
-#include "worker/engine/engine.h"
-#include "worker/engine/follower.h"
-#include "worker/eval/eval_collector.h"
-#include "worker/eval/eval_feeder.h"
-#include "worker/model/hybrid_model.h"
-#include "worker/weights/weight_loader.h"
 
 namespace levin {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::NetworkGolden;
-using testing::Wire;
-using testing::WireToFollowers;
-using testing::WireToLeader;
 
 constexpr float kBound = 1e-4f;
 
-SchedulerOptions MakeOptions(const EvalJob& job, const ModelConfig& config) {
-  SchedulerOptions options;
-  options.max_num_seqs = options.slots = 3;
-  options.blocks = 24;
-  options.tokens_per_step_max = 512;
-  options.max_model_len = 1024;
-  options.vocab_size = config.vocab;
-  ApplyEvalJob(job, options);
-  return options;
-}
-
-// One rank as its process builds it.
-struct Rank {
-  Rank(const fs::path& dir, const ModelConfig& config, const EvalJob& job, Collective& collective) {
-    const SchedulerOptions options = MakeOptions(job, config);
-    auto weights =
-        LoadWeights(dir, config, {.rank = collective.rank(), .ranks = collective.ranks()});
-    CHECK(weights.has_value(), weights.error().message());
-    auto built = HybridModel::Create(config, *std::move(weights), MakeCpuBackend({}), collective,
-                                     {.activations = DType::kF32,
-                                      .slots = static_cast<int32_t>(options.slots),
-                                      .blocks = options.blocks,
-                                      .tokens_per_step_max = options.step_tokens_max(),
-                                      .rows_per_step_max = options.rows_max()});
-    CHECK(built.has_value(), built.error().message());
-    model = *std::move(built);
-    collector = std::make_unique<EvalCollector>(job, config, collective, model->states());
-    model->set_probe(collector.get());
-    const PlanLimits limits{.slots = options.slots,
-                            .blocks = options.blocks,
-                            .rows_max = options.rows_max(),
-                            .tokens_max = options.step_tokens_max(),
-                            .vocab_size = config.vocab};
-    executor = std::make_unique<RankExecutor>(limits, *model, std::vector<bool>(), collector.get());
-  }
-
-  std::unique_ptr<HybridModel> model;
-  std::unique_ptr<EvalCollector> collector;
-  std::unique_ptr<RankExecutor> executor;
-};
-
 Status RunJob(const fs::path& dir, const EvalJob& job, int ranks) {
-  const ModelConfig config = *LoadModelConfig(dir);
-  auto collectives = MakeLocalCollectives(ranks);
-  std::vector<std::unique_ptr<Rank>> group;
-  std::vector<std::unique_ptr<Wire>> wires;
-  for (auto& collective : collectives)
-    group.push_back(std::make_unique<Rank>(dir, config, job, *collective));
-  for (int rank = 1; rank < ranks; ++rank) wires.push_back(std::make_unique<Wire>());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < wires.size(); ++i)
-    threads.emplace_back([&, i] {
-      WireToLeader leader(*wires[i]);
-      const Status status = Follower(*group[i + 1]->executor, leader).Run();
-      EXPECT_TRUE(status.ok()) << status.message();
-    });
-
-  Mailbox<RouterCommand> inbox(64);
-  SystemClock clock;
-  EvalFeeder feeder(job, inbox);
-  WireToFollowers link(wires);
-  Engine engine(EngineOptions{}, Scheduler(MakeOptions(job, config)), *group[0]->executor,
-                ranks > 1 ? &link : nullptr, feeder, inbox, clock);
-  Status status = feeder.Start();
-  if (status.ok()) status = engine.Run();
-  for (auto& wire : wires) wire->plans.Close();
-  for (std::thread& thread : threads) thread.join();
-  if (status.ok()) status = feeder.status();
-  return status.ok() ? group[0]->collector->Write(feeder.greedy()) : status;
+  return testing::RunJob(dir, job, {.ranks = ranks});
 }
 
 class EvalGoldenTest : public ::testing::Test {

@@ -20,6 +20,9 @@ CpuPath BestCpuPath();
 struct CpuOptions {
   int threads = 1;  // engine thread included
   CpuPath path = CpuPath::kPlain;
+  // No choice between instructions that round differently may hang on a measurement or on the
+  // number of rows: the same input gives the same bits in every process on this processor.
+  bool batch_invariant = false;
 };
 
 std::unique_ptr<Backend> MakeCpuBackend(const CpuOptions& options);

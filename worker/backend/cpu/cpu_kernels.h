@@ -11,7 +11,7 @@ namespace levin {
 class CpuKernels final : public Kernels {
  public:
   explicit CpuKernels(const CpuOptions& options)
-      : simd_(FindSimdOps(options.path)), pool_(options.threads) {}
+      : simd_(FindSimdOps(options.path, options.batch_invariant)), pool_(options.threads) {}
 
   void Embed(const EmbedArgs& args) override;
   void RmsNorm(const RmsNormArgs& args) override;

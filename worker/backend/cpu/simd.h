@@ -86,8 +86,8 @@ struct SimdOps {
   int rows_least = 0;
 };
 
-// Null for kPlain.
-const SimdOps* FindSimdOps(CpuPath path);
+// Null for kPlain. batch_invariant: as CpuOptions says.
+const SimdOps* FindSimdOps(CpuPath path, bool batch_invariant);
 
 namespace avx2 {
 const SimdOps* Ops();
