@@ -55,6 +55,25 @@ TEST_F(CachePlanTest, AnAskedLengthIsKeptUpToTheModelsWindow) {
   EXPECT_EQ(Plan(400 * kMib).max_model_len, config_.max_positions);
 }
 
+TEST_F(CachePlanTest, TenMillionTokensAreAcceptedWhereTheCacheHoldsThem) {
+  constexpr int64_t kTokens = 10'240'000;
+  config_.max_positions = kTokens;
+  options_.max_model_len = kTokens;
+  const CacheGeometry geometry = MakeCacheGeometry(config_, options_.world_size, 2);
+  const int64_t bytes =
+      options_.world_size * (geometry.state_bytes_per_slot +
+                             BlocksFor(geometry, kTokens, 0) * geometry.kv_bytes_per_block);
+  ASSERT_GT(bytes, int64_t{1} << 31);
+  options_.cache_bytes = bytes;
+  const CachePlan plan = Plan(0);
+  EXPECT_EQ(plan.max_model_len, kTokens);
+  EXPECT_GE(plan.split.tokens_max, kTokens);
+  EXPECT_GE(plan.split.blocks, kTokens / geometry.block_tokens);
+  // A byte less holds a block less, and says so: such a prompt is refused with both numbers.
+  options_.cache_bytes = bytes - 1;
+  EXPECT_EQ(Plan(0).split.tokens_max, kTokens - geometry.block_tokens);
+}
+
 TEST_F(CachePlanTest, UnaskedItOffersTheWindowThatThePlannerOffers) {
   config_.max_positions = int64_t{1} << 30;
   options_.cache_bytes = int64_t{1} << 50;

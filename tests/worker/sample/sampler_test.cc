@@ -152,6 +152,72 @@ TEST(SamplerTest, AVerySmallTemperatureOverflowsNothing) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(Drawn(logits, params, {}, i), 3);
 }
 
+// A masked logit is -inf: no temperature of a neighbour may make a NaN of it.
+TEST(SamplerTest, RowsOfEveryKindInOneBatchDrawWhatTheyDrawAlone) {  // C46
+  std::vector<float> logits = RandomLogits(20);
+  logits[3] = logits[11] = -INFINITY;  // from the network itself
+  SamplingParams sampled, constrained, biased, counted = Greedy();
+  sampled.temperature = 1.3f;
+  sampled.seed = 5;
+  sampled.logprobs = 4;
+  constrained.allowed_ids = {3, 8, 9};
+  constrained.temperature = 1e-4f;
+  biased.logit_bias = {{11, 100.0f}, {4, -100.0f}};
+  biased.top_p = 0.5f;
+  biased.seed = 6;
+  counted.repetition_penalty = 1.5f;
+  counted.presence_penalty = 0.5f;
+  counted.logprobs = kVocab;
+  const std::vector<SamplingParams> batch = {Greedy(), sampled, constrained, biased, counted};
+  std::vector<TokenId> alone;
+  for (const SamplingParams& params : batch) alone.push_back(Drawn(logits, params));
+  EXPECT_EQ(alone[0], std::max_element(logits.begin(), logits.end()) - logits.begin());
+  EXPECT_TRUE(alone[2] == 8 || alone[2] == 9) << "a masked id was drawn";
+  std::vector<size_t> order = {0, 1, 2, 3, 4};
+  Sampler shared(kVocab, {});
+  do {
+    for (const size_t row : order) {
+      const Draw draw = shared.Sample(logits, batch[row], {}, 0);
+      ASSERT_FALSE(draw.numeric_fault) << row;
+      ASSERT_EQ(draw.token.token, alone[row]) << row;
+      for (const TopLogprob& top : draw.token.top) ASSERT_FALSE(std::isnan(top.logprob)) << row;
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// What is in range but extreme behaves like its limit; what is out of range never comes here
+// (SamplingCheckTest, RequestCheckTest).
+TEST(SamplerTest, ExtremeNumbersBehaveLikeTheirLimit) {  // C47
+  const std::vector<float> logits = RandomLogits(21);
+  const auto best =
+      static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  Sampler sampler(kVocab, {});
+  for (const float temperature : {0.0f, 1e-7f, 1e-4f, 1.0f, 2.0f}) {
+    for (const float top_p : {1e-9f, 0.5f, 1.0f}) {
+      for (const int32_t top_k : {0, 1, 1'000'000'000}) {
+        for (const float min_p : {0.0f, 0.5f, 1.0f}) {
+          SamplingParams params;
+          params.temperature = temperature;
+          params.top_p = top_p;
+          params.top_k = top_k;
+          params.min_p = min_p;
+          params.logprobs = 3;
+          const bool greedy = temperature <= 1e-4f || top_p <= 1e-9f || top_k == 1 || min_p == 1;
+          for (int64_t i = 0; i < 20; ++i) {
+            const Draw draw = sampler.Sample(logits, params, {}, i);
+            ASSERT_FALSE(draw.numeric_fault);
+            ASSERT_TRUE(std::isfinite(draw.token.logprob));
+            if (greedy) {
+              ASSERT_EQ(draw.token.token, best)
+                  << temperature << ' ' << top_p << ' ' << top_k << ' ' << min_p;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(SamplerTest, ATokenDependsOnSeedIndexAndLogitsAlone) {  // C44
   const std::vector<float> logits = RandomLogits(10);
   SamplingParams params;

@@ -119,6 +119,28 @@ TEST_F(SchedulerTest, ChunksEndOnMultiplesOf64OrWithThePromptAndStayInTheBudget)
   for (uint64_t i = 1; i <= 4; ++i) EXPECT_EQ(All<Ended>(i).at(0).reason, FinishReason::kLength);
 }
 
+TEST_F(SchedulerTest, APromptOfTenMillionTokensIsLaidOutToItsEnd) {
+  constexpr int64_t kTokens = 10'240'000, kStep = 1 << 20;
+  SchedulerOptions options = Small();
+  options.max_model_len = kTokens;
+  options.tokens_per_step_max = kStep;
+  options.blocks = kTokens / options.block_tokens;
+  Start(options);
+  EXPECT_EQ(Add(1, Ask(kTokens, 1)).reason(), "CONTEXT_LENGTH_EXCEEDED");
+  ASSERT_TRUE(Add(2, Ask(kTokens - 1, 1)).ok());
+  int64_t position = 0, pairs = 0;
+  while (std::optional<BatchPlan> plan = Step()) {
+    ASSERT_EQ(plan->rows.size(), 1u);
+    EXPECT_EQ(plan->rows[0].position, position);
+    position += plan->rows[0].tokens.count;
+    if (plan->rows[0].draws > 0) break;
+    EXPECT_GT(AttendedPairs(*plan), pairs) << "later chunks look back further";
+    pairs = AttendedPairs(*plan);
+  }
+  EXPECT_EQ(position, kTokens - 1);
+  EXPECT_EQ(pairs, kStep * 9 * kStep) << "of the ninth chunk";
+}
+
 TEST_F(SchedulerTest, ATinyBudgetIsRaisedSoThatPromptsProgressBesideFullDecode) {
   SchedulerOptions options = Small();
   options.tokens_per_step_max = 1;
