@@ -30,7 +30,8 @@ Status CheckHello(const RankHello& leader, const RankHello& rank) {
     return FailedPrecondition(
         who + " cannot join: its configuration differs from the leader's (hash " +
         std::to_string(rank.config_hash) + ", expected " + std::to_string(leader.config_hash) +
-        "): model folder, dtype, quantization, batch invariance and limits must be equal on all ranks");
+        "): model folder, dtype, quantization, batch invariance and limits must be equal on all "
+        "ranks");
   }
   return Status::Ok();
 }

@@ -59,7 +59,10 @@ OrExit<void> LeaderProcess::LoadModel() {
   if (!job_) OpenToRouters(*plan);
   state_.phase = StartupPhase::kReady;
   Log(LogLevel::kInfo, "ready",
-      {{"rank", 0}, {"ranks", options_.world_size}, {"epoch", epoch_}, {"token_us", speed->token_us}});
+      {{"rank", 0},
+       {"ranks", options_.world_size},
+       {"epoch", epoch_},
+       {"token_us", speed->token_us}});
   return {};
 }
 
